@@ -1,0 +1,21 @@
+"""Release the second-moment matrix of a sensitive table once, ask any linear question.
+
+Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
+"""
+
+from dpcov.core import ArgumentError, BudgetError, DpcovError, Receipt
+from dpcov.methods import methods
+from dpcov.release import Release, release, second_moment
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentError",
+    "BudgetError",
+    "DpcovError",
+    "Receipt",
+    "Release",
+    "methods",
+    "release",
+    "second_moment",
+]

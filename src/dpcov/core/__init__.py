@@ -1,0 +1,45 @@
+"""The trusted core: the only code that sees a row.
+
+Exact integers, exact noise, a budget. Whatever leaves the core is private.
+"""
+
+from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGram
+from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
+from dpcov.core.curator import Curator
+from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
+from dpcov.core.errors import ArgumentError, BudgetError, DpcovError, ExactnessError, MissingExtraError
+from dpcov.core.gram import Clipping, Shrinking
+from dpcov.core.lattice import Block, LatticeMap
+from dpcov.core.log_norms import LogNormGrid
+from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
+
+__all__ = [
+    "SAMPLE_CHUNK",
+    "ArgumentError",
+    "BitSource",
+    "Block",
+    "Budget",
+    "BudgetError",
+    "Charge",
+    "Clipping",
+    "Curator",
+    "DpcovError",
+    "ExactnessError",
+    "LatticeMap",
+    "LogNormGrid",
+    "MissingExtraError",
+    "NoisyAgreement",
+    "NoisyBucket",
+    "NoisyCounts",
+    "NoisyGram",
+    "OSEntropy",
+    "PrivacyCost",
+    "Receipt",
+    "RowTask",
+    "RowWorker",
+    "SeededBits",
+    "Shrinking",
+    "Source",
+    "resolve_budget",
+    "sampled_rows",
+]

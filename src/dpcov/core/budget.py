@@ -1,0 +1,227 @@
+"""What privacy costs, and an account that refuses to overspend.
+
+The currency is delta-approximate zCDP (Bun and Steinke 2016, Section 8): a pair
+``(rho, delta)`` in exact rationals. Costs add up. A method may choose each next query
+after seeing earlier answers, as long as the sums stay below fixed limits: zCDP has
+privacy filters without loss (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
+The proof note is ``budget.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpcov.core.conversion import epsilon_from_rho, rho_from_epsilon
+from dpcov.core.errors import ArgumentError, BudgetError
+
+Number = int | float | Fraction
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """A cost or limit in delta-approximate rho-zCDP.
+
+    Parameters
+    ----------
+    rho : Fraction
+        The zCDP parameter.
+    delta : Fraction, default 0
+        The probability with which the rho-zCDP guarantee may fail to apply.
+    """
+
+    rho: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(self.rho + other.rho, self.delta + other.delta)
+
+    def __sub__(self, other: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(self.rho - other.rho, self.delta - other.delta)
+
+    def fits_within(self, limit: PrivacyCost) -> bool:
+        """Whether both parameters are at most those of `limit`."""
+        return self.rho <= limit.rho and self.delta <= limit.delta
+
+    def epsilon(self, delta: Number) -> float:
+        """Return an epsilon such that this cost implies (epsilon, `delta`)-DP, rounded up.
+
+        A delta'-approximate rho-zCDP mechanism is (epsilon, delta' + delta'')-DP when rho-zCDP
+        alone is (epsilon, delta'')-DP, so `delta` must exceed this cost's own delta.
+        """
+        total = as_fraction(delta, "delta")
+        if total <= self.delta:
+            raise ArgumentError(
+                f"delta must exceed {float(self.delta):g}, which the cost already contains; got {float(total):g}."
+            )
+        return _float_at_least(epsilon_from_rho(self.rho, total - self.delta))
+
+    def __str__(self) -> str:
+        tail = f", delta={float(self.delta):.3g}" if self.delta else ""
+        return f"rho={float(self.rho):.6g}{tail}"
+
+
+def pure_cost(epsilon: Fraction) -> PrivacyCost:
+    """Cost of an epsilon-DP mechanism: epsilon^2 / 2 in zCDP (Bun and Steinke 2016, Prop. 3.3)."""
+    return PrivacyCost(epsilon * epsilon / 2)
+
+
+def approximate_cost(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
+    """Cost of an (epsilon, delta)-DP mechanism: delta-approximate (epsilon^2 / 2)-zCDP.
+
+    An (epsilon, delta)-DP pair of distributions is a mixture of an epsilon-DP pair, with weight
+    1 - delta, and anything else (Kairouz, Oh and Viswanath 2015), which is the definition of
+    delta-approximate zCDP.
+    """
+    return PrivacyCost(epsilon * epsilon / 2, delta)
+
+
+def resolve_budget(
+    *,
+    rho: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    approximate_share: Fraction = Fraction(0),
+) -> PrivacyCost:
+    """Turn a user's ``rho`` or ``epsilon`` and ``delta`` into a limit.
+
+    Parameters
+    ----------
+    rho : number, optional
+        zCDP parameter. May come with `delta`, which then limits the approximate part.
+    epsilon, delta : number, optional
+        An (epsilon, delta)-DP guarantee for everything together.
+    approximate_share : Fraction, default 0
+        With `epsilon`: the share of `delta` kept for queries that have a delta of their own.
+
+    Returns
+    -------
+    PrivacyCost
+        Spending it in full is within what the user asked for.
+    """
+    if rho is not None and epsilon is not None:
+        raise ArgumentError("Give either rho or epsilon with delta, not both.")
+    if rho is not None:
+        limit = as_fraction(rho, "rho")
+        if limit <= 0:
+            raise ArgumentError(f"rho must be greater than 0, got {float(limit):g}.")
+        approximate = Fraction(0) if delta is None else as_fraction(delta, "delta")
+        if not 0 <= approximate < 1:
+            raise ArgumentError(f"delta must be at least 0 and below 1, got {float(approximate):g}.")
+        return PrivacyCost(limit, approximate)
+    if epsilon is None:
+        raise ArgumentError("A budget is needed: give rho, or epsilon with delta.")
+    if delta is None:
+        raise ArgumentError("epsilon needs delta as well, for example delta=1e-6 (or give rho).")
+    total = as_fraction(delta, "delta")
+    if not 0 < total < 1:
+        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(total):g}.")
+    approximate = total * approximate_share
+    return PrivacyCost(rho_from_epsilon(as_fraction(epsilon, "epsilon"), total - approximate), approximate)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One debit: what it cost and what it paid for."""
+
+    purpose: str
+    cost: PrivacyCost
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Everything that was charged against a limit.
+
+    Attributes
+    ----------
+    limit : PrivacyCost
+        What might have been spent.
+    charges : tuple of Charge
+        In the order of spending.
+    private : bool
+        False when the noise came from a seeded generator: then nothing is guaranteed.
+    """
+
+    limit: PrivacyCost
+    charges: tuple[Charge, ...]
+    private: bool
+
+    @property
+    def spent(self) -> PrivacyCost:
+        """The sum of all charges."""
+        return sum((charge.cost for charge in self.charges), PrivacyCost(Fraction(0)))
+
+    def epsilon(self, delta: Number) -> float:
+        """Return epsilon of the (epsilon, `delta`)-DP guarantee for what was spent."""
+        return self.spent.epsilon(delta)
+
+    def __str__(self) -> str:
+        lines = [f"spent {self.spent} of {self.limit}"]
+        lines += [f"  {charge.cost}  {charge.purpose}" for charge in self.charges]
+        if not self.private:
+            lines.append("  NOT PRIVATE: the noise came from a seeded generator")
+        return "\n".join(lines)
+
+
+class Budget:
+    """A limit and what was charged against it.
+
+    Formal guarantee
+    ----------------
+    If every mechanism run after ``charge(cost)`` returned satisfies `cost` given all earlier
+    answers, then everything together satisfies the limit, however the costs were chosen.
+    """
+
+    def __init__(self, limit: PrivacyCost) -> None:
+        self._limit = limit
+        self._charges: list[Charge] = []
+        self._spent = PrivacyCost(Fraction(0))
+        self._lock = threading.Lock()
+
+    @property
+    def limit(self) -> PrivacyCost:
+        """What may be spent in total."""
+        return self._limit
+
+    @property
+    def remaining(self) -> PrivacyCost:
+        """What may still be spent."""
+        return self._limit - self._spent
+
+    def charge(self, cost: PrivacyCost, purpose: str) -> None:
+        """Debit `cost`, or raise `BudgetError` and debit nothing."""
+        if cost.rho < 0 or cost.delta < 0:
+            raise ArgumentError(f"a cost cannot be negative, got {cost}.")
+        with self._lock:
+            if not (self._spent + cost).fits_within(self._limit):
+                raise BudgetError(
+                    f"{purpose} would cost {cost}, but only {self.remaining} is left of {self._limit}. "
+                    "Nothing was spent; ask for less or begin with a larger budget."
+                )
+            self._spent += cost
+            self._charges.append(Charge(purpose, cost))
+
+    def receipt(self, *, private: bool) -> Receipt:
+        """Return the charges so far."""
+        with self._lock:
+            return Receipt(self._limit, tuple(self._charges), private)
+
+
+def as_fraction(value: Number, name: str) -> Fraction:
+    """Return `value` exactly, or raise an `ArgumentError` that names the argument."""
+    if not isinstance(value, int | float | Fraction):
+        try:
+            value = float(value)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{name} must be a number, got {type(value).__name__}.") from None
+    try:
+        return Fraction(value)
+    except (ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be finite, got {value}.") from None
+
+
+def _float_at_least(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

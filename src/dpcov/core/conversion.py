@@ -1,0 +1,143 @@
+"""Between zero-concentrated and (epsilon, delta) differential privacy.
+
+Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
+Proposition 12 with Corollary 13: a rho-zCDP mechanism is (epsilon, delta)-DP with
+
+    epsilon = alpha rho + ln(1 - 1/alpha) + (ln(1/delta) - ln(alpha)) / (alpha - 1)
+
+for *every* order alpha > 1. A float search finds a good alpha; whichever it finds, the
+formula is then evaluated in 50 decimal digits and rounded against us, so no error of the
+search or of float arithmetic can make a claim too strong.
+
+The paper's ``rho + sqrt(2 rho ln(1/delta))`` is too small and is used nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+
+from dpcov.core.errors import ArgumentError
+
+_DIGITS = 50
+_GRID = 1 << 80
+_LEAST_LOG_ORDER = -80.0
+_GREATEST_LOG_ORDER = 80.0
+
+
+def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    rho : Fraction
+        The zCDP parameter, at least 0.
+    delta : Fraction
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    Fraction
+        Rounded up; within 1e-9 of the infimum over all orders.
+    """
+    _check_delta(delta)
+    if rho < 0:
+        raise ArgumentError(f"rho must be at least 0, got {float(rho):g}.")
+    if rho == 0:
+        return Fraction(0)
+    rho_float, log_inverse = _as_float(rho), _log_inverse(delta)
+    order = _minimise(lambda a: a * rho_float + _order_term(a, log_inverse))
+    with localcontext(Context(prec=_DIGITS)):
+        value = _decimal(order) * _decimal(rho) + _exact_order_term(order, delta)
+    return max(Fraction(0), _round_to_grid(value, ROUND_CEILING))
+
+
+def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return a rho for which every rho-zCDP mechanism is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Greater than 0.
+    delta : Fraction
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    Fraction
+        Rounded down; within 1e-9 of the supremum over all orders.
+    """
+    _check_delta(delta)
+    if epsilon <= 0:
+        raise ArgumentError(f"epsilon must be greater than 0, got {float(epsilon):g}.")
+    epsilon_float, log_inverse = _as_float(epsilon), _log_inverse(delta)
+    order = _minimise(lambda a: -(epsilon_float - _order_term(a, log_inverse)) / a)
+    with localcontext(Context(prec=_DIGITS)):
+        value = (_decimal(epsilon) - _exact_order_term(order, delta)) / _decimal(order)
+    rho = _round_to_grid(value, ROUND_FLOOR)
+    if rho <= 0:
+        raise ArgumentError(
+            f"epsilon={float(epsilon):g} with delta={float(delta):g} leaves no zCDP budget; "
+            "ask for a larger epsilon or delta."
+        )
+    return rho
+
+
+def _check_delta(delta: Fraction) -> None:
+    if not 0 < delta < 1:
+        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(delta):g}.")
+
+
+def _order_term(order: float, log_inverse_delta: float) -> float:
+    return math.log1p(-1 / order) + (log_inverse_delta - math.log(order)) / (order - 1)
+
+
+def _exact_order_term(order: Fraction, delta: Fraction) -> Decimal:
+    a = _decimal(order)
+    return (1 - 1 / a).ln() + (-_decimal(delta).ln() - a.ln()) / (a - 1)
+
+
+def _minimise(objective: Callable[[float], float]) -> Fraction:
+    """Search alpha = 1 + exp(s) over s: coarse grid, then golden section."""
+
+    def at(s: float) -> float:
+        order = 1 + math.exp(s)
+        return objective(order) if order > 1 else math.inf
+
+    grid = [_LEAST_LOG_ORDER + 0.25 * i for i in range(int(4 * (_GREATEST_LOG_ORDER - _LEAST_LOG_ORDER)) + 1)]
+    best = min(grid, key=at)
+    low, high = best - 0.25, best + 0.25
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(80):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if at(left) < at(right):
+            high = right
+        else:
+            low = left
+    candidates = [best, (low + high) / 2]
+    return Fraction(1 + math.exp(min(candidates, key=at)))
+
+
+def _as_float(value: Fraction) -> float:
+    return min(float(value), 1e300)
+
+
+def _log_inverse(delta: Fraction) -> float:
+    return math.log(delta.denominator) - math.log(delta.numerator)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _round_to_grid(value: Decimal, rounding: str) -> Fraction:
+    # The evaluation above makes a handful of roundings of relative size 10^-49;
+    # 10^-40 of the largest magnitude involved covers them many times over.
+    with localcontext(Context(prec=_DIGITS)):
+        margin = (abs(value) + 1) * Decimal(10) ** -40
+        moved = value + margin if rounding == ROUND_CEILING else value - margin
+        scaled = Fraction(moved) * _GRID
+    units = math.ceil(scaled) if rounding == ROUND_CEILING else math.floor(scaled)
+    return Fraction(units, _GRID)

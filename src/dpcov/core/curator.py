@@ -1,0 +1,272 @@
+"""The curator: holds the rows and the budget, and answers private queries only.
+
+Every method does the same four things in the same order: check the arguments, charge the
+budget, scan the rows to an exact integer statistic, add exact noise. Methods of estimation see
+a curator and its answers, never a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGram
+from dpcov.core.budget import Budget, Number, PrivacyCost, Receipt, approximate_cost, as_fraction
+from dpcov.core.entropy import BitSource
+from dpcov.core.errors import ArgumentError
+from dpcov.core.gram import Clipping, GramTask, GroupGramTask
+from dpcov.core.groups import count_agreeing_pairs, least_eigenvalues, random_groups
+from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold, truncated_laplace, truncation_bound
+from dpcov.core.lattice import Lattice, LatticeMap
+from dpcov.core.log_norms import LogNormGrid, LogNormTask
+from dpcov.core.noise import discrete_gaussian
+from dpcov.core.tasks import Source, sampled_rows
+
+_LARGEST_GROUP_STATISTIC = 1 << 27
+_LARGEST_NOISE_VARIANCE = 1 << 114
+
+
+class Curator:
+    """Answers private queries about one table, within one budget.
+
+    Neighbours are tables of the same public size that differ in one row.
+
+    Parameters
+    ----------
+    source : Source
+        Where the rows are.
+    budget : Budget
+        What may be spent. Every query is charged before its noise is drawn.
+    bits : BitSource
+        Where noise comes from.
+    constant : bool, default False
+        Whether a constant column of ones joins the table as its last.
+    """
+
+    def __init__(self, source: Source, budget: Budget, bits: BitSource, *, constant: bool = False) -> None:
+        if source.n_rows < 1:
+            raise ArgumentError("the table has no rows.")
+        if len(source.columns) < 1:
+            raise ArgumentError("the table has no columns.")
+        self._source = source
+        self._budget = budget
+        self._bits = bits
+        self._constant = constant
+        self._lattice = Lattice.for_table(source.n_rows, self.n_columns)
+
+    @property
+    def n_rows(self) -> int:
+        """The public number of rows."""
+        return self._source.n_rows
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns, the constant one included."""
+        return len(self._source.columns) + self._constant
+
+    @property
+    def has_constant(self) -> bool:
+        """Whether the last column is a constant one."""
+        return self._constant
+
+    @property
+    def remaining(self) -> PrivacyCost:
+        """What may still be spent."""
+        return self._budget.remaining
+
+    def receipt(self) -> Receipt:
+        """Return everything that was charged so far."""
+        return self._budget.receipt(private=self._bits.private)
+
+    def gram(self, clipping: Clipping, rho: Number, *, purpose: str, every: int = 1) -> NoisyGram:
+        """Return the noisy Gram matrix of the mapped and clipped rows.
+
+        Parameters
+        ----------
+        clipping : Clipping
+            The public map, the radius, and whether rows beyond it shrink or are dropped.
+        rho : number
+            What to spend.
+        purpose : str
+            What it pays for, for the receipt.
+        every : int, default 1
+            Read only every so many-th run of rows.
+
+        Notes
+        -----
+        *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix moves by at
+        most ``sqrt(2) B^2`` in Frobenius norm, and gets discrete Gaussian noise of variance s2 on
+        the diagonal and s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
+        """
+        cost = _gaussian_cost(rho)
+        maps = [clipping.lattice_map, *(step.lattice_map for step in clipping.earlier)]
+        self._check(maps, [clipping.radius, *(step.radius for step in clipping.earlier)], every)
+        lattice, d = self._lattice, self.n_columns
+        variance = 2 * math.ceil(Fraction(lattice.bound**4, 2) / cost.rho)
+        if variance > _LARGEST_NOISE_VARIANCE:
+            raise ArgumentError(
+                f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more."
+            )
+        self._budget.charge(cost, purpose)
+        exact = self._source.scan(GramTask(clipping, lattice, self._constant), every=every)
+        diagonal = discrete_gaussian(self._bits, variance, d)
+        upper = discrete_gaussian(self._bits, variance // 2, d * (d - 1) // 2)
+        noise = np.zeros((d, d), dtype=np.int64)
+        noise[np.triu_indices(d, 1)] = upper
+        noise += noise.T
+        noise[np.diag_indices(d)] = diagonal
+        unit = (clipping.radius / lattice.clip) ** 2
+        rows = sampled_rows(self.n_rows, every)
+        return NoisyGram(exact + noise, unit, variance, clipping.radius, rows, clipping.lattice_map)
+
+    def log_norms(
+        self, lattice_map: LatticeMap, grid: LogNormGrid, rho: Number, *, purpose: str, every: int = 1
+    ) -> NoisyCounts:
+        """Return noisy counts of the rows by the norm of their image.
+
+        Notes
+        -----
+        *Formal guarantee.* `rho`-zCDP for replacing one row: it moves one count from a bin to
+        another, sqrt 2 in l2 norm, and every bin gets discrete Gaussian noise of variance
+        ``1 / rho`` (``log_norms.md``).
+        """
+        cost = _gaussian_cost(rho)
+        self._check([lattice_map], [], every)
+        if grid.highest <= grid.lowest or grid.halves < 1:
+            raise ArgumentError("grid must have a highest exponent above its lowest, and halves >= 1.")
+        self._budget.charge(cost, purpose)
+        exact = self._source.scan(LogNormTask(lattice_map, grid, self._constant), every=every)
+        variance = 1 / cost.rho
+        noise = discrete_gaussian(self._bits, variance, grid.n_bins)
+        return NoisyCounts(exact + noise, variance, grid, sampled_rows(self.n_rows, every))
+
+    def least_eigenvalue_buckets(
+        self,
+        clipping: Clipping,
+        group_size: int,
+        ratio: float,
+        *,
+        epsilon: Number,
+        delta: Number,
+        purpose: str,
+    ) -> tuple[NoisyBucket, ...]:
+        """Return buckets of the groups' least eigenvalues whose noisy count is large enough.
+
+        Algorithm 4 up to line 7: random groups of `group_size` rows, the least eigenvalue of each
+        group's second moment, and a stability-based histogram over the buckets
+        ``[ratio^(k+1), ratio^k)`` and {0}.
+
+        Notes
+        -----
+        *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as
+        delta-approximate (epsilon^2 / 2)-zCDP. The counts move by 2 in l1 norm; non-empty buckets get
+        discrete Laplace noise of scale 2/epsilon; a bucket that one table lacks has count 1 in
+        the other and passes with probability at most delta/2, and there are at most two
+        (``groups.md``).
+        """
+        budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
+        self._check([clipping.lattice_map], [clipping.radius], 1)
+        if not 0 < ratio < 1:
+            raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
+        self._check_groups(group_size)
+        scale = 2 / budget_epsilon
+        threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
+        self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
+        grams, _ = self._group_grams(clipping, group_size)
+        unit = (clipping.radius / self._lattice.clip) ** 2 / group_size
+        counts: dict[int | None, int] = {}
+        for value in least_eigenvalues(grams, unit).tolist():
+            index = math.floor(math.log(value) / math.log(ratio)) if value > 0 else None
+            counts[index] = counts.get(index, 0) + 1
+        released = []
+        # Buckets in a fixed public order, so that the order tells nothing about the rows.
+        for index in sorted(counts, key=lambda k: (k is None, k)):
+            noisy = counts[index] + discrete_laplace(self._bits, scale)
+            if noisy >= threshold:
+                lower, upper = (0.0, 0.0) if index is None else (ratio ** (index + 1), ratio**index)
+                released.append(NoisyBucket(lower, upper, noisy))
+        return tuple(released)
+
+    def agreement(
+        self,
+        clipping: Clipping,
+        group_size: int,
+        distance: float,
+        *,
+        epsilon: Number,
+        delta: Number,
+        purpose: str,
+    ) -> NoisyAgreement:
+        """Return how many pairs of groups have second moments within `distance`.
+
+        Algorithm 3, lines 1 to 10: a private test of subsamplability.
+
+        Notes
+        -----
+        *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as
+        delta-approximate (epsilon^2 / 2)-zCDP. One row touches one group, hence at most T - 1 pairs
+        of T groups; the count gets truncated discrete Laplace noise (``groups.md``).
+        """
+        budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
+        self._check([clipping.lattice_map], [clipping.radius], 1)
+        if not distance > 0:
+            raise ArgumentError(f"distance must be greater than 0, got {distance:g}.")
+        self._check_groups(group_size)
+        n_groups = self.n_rows // group_size
+        bound = truncation_bound(n_groups - 1, budget_epsilon, budget_delta)
+        self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
+        grams, _ = self._group_grams(clipping, group_size)
+        noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
+        pairs = count_agreeing_pairs(grams, distance) + noise
+        return NoisyAgreement(
+            score=(n_groups + 2 * pairs) / n_groups**2,
+            largest_noise=2 * bound / n_groups**2,
+            n_groups=n_groups,
+        )
+
+    def _group_grams(self, clipping: Clipping, group_size: int) -> tuple[np.ndarray, int]:
+        groups, n_groups = random_groups(self._bits, self.n_rows, group_size)
+        task = GroupGramTask(clipping, self._lattice, self._constant, groups, n_groups)
+        return self._source.scan(task), n_groups
+
+    def _check(self, maps: Sequence[LatticeMap], radii: Sequence[float], every: int) -> None:
+        for lattice_map in maps:
+            if lattice_map.n_columns != self.n_columns:
+                raise ArgumentError(
+                    f"map takes {lattice_map.n_columns} columns, but the table has {self.n_columns}."
+                )
+        for radius in radii:
+            if not (radius > 0 and math.isfinite(radius)):
+                raise ArgumentError(f"radius must be a finite number greater than 0, got {radius:g}.")
+        if every < 1:
+            raise ArgumentError(f"every must be at least 1, got {every}.")
+
+    def _check_groups(self, group_size: int) -> None:
+        n_groups = self.n_rows // group_size if group_size >= 1 else 0
+        if n_groups < 2:
+            raise ArgumentError(
+                f"group_size must leave at least two groups of {self.n_rows} rows, got {group_size}."
+            )
+        if n_groups * self.n_columns**2 > _LARGEST_GROUP_STATISTIC:
+            raise ArgumentError(
+                f"{n_groups} groups of {self.n_columns} columns need more than 1 GB; use larger groups."
+            )
+
+
+def _gaussian_cost(rho: Number) -> PrivacyCost:
+    cost = PrivacyCost(as_fraction(rho, "rho"))
+    if cost.rho <= 0:
+        raise ArgumentError(f"rho must be greater than 0, got {float(cost.rho):g}.")
+    return cost
+
+
+def _approximate_arguments(epsilon: Number, delta: Number) -> tuple[Fraction, Fraction]:
+    parameters = as_fraction(epsilon, "epsilon"), as_fraction(delta, "delta")
+    if parameters[0] <= 0:
+        raise ArgumentError(f"epsilon must be greater than 0, got {float(parameters[0]):g}.")
+    if not 0 < parameters[1] < 1:
+        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(parameters[1]):g}.")
+    return parameters

@@ -1,0 +1,110 @@
+"""Exact integer matrix products by float64 BLAS.
+
+Float64 holds every integer up to 2^53. A product whose partial sums are all integers of at
+most that size therefore has no rounding at all, in any order, on any number of threads, with
+or without fused multiply-add. The callers guarantee the sizes; this module calls BLAS and
+checks once a process that the BLAS at hand does what it should.
+
+SciPy's own wrappers hold the interpreter lock. Its Cython interface hands out the function
+pointers of the same library, and a foreign call releases the lock, so blocks run in parallel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.linalg.cython_blas
+from numpy.typing import NDArray
+
+from dpcov.core.errors import ExactnessError
+
+LARGEST_EXACT = 1 << 53
+"""Up to this magnitude every integer is a float64."""
+
+_INT = ctypes.c_int
+_ONE = ctypes.byref(ctypes.c_double(1.0))
+
+
+def _foreign(name: str, arguments: int) -> Any:
+    pythonapi = ctypes.pythonapi
+    get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", pythonapi))
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", pythonapi)
+    )
+    capsule = scipy.linalg.cython_blas.__pyx_capi__[name]
+    prototype = ctypes.CFUNCTYPE(None, *([ctypes.c_void_p] * arguments))
+    return prototype(get_pointer(capsule, get_name(capsule)))
+
+
+_dtrmm = _foreign("dtrmm", 11)
+_dsyrk = _foreign("dsyrk", 10)
+
+
+def apply_triangular(lower: NDArray[np.float64], block: NDArray[np.float64]) -> None:
+    """Replace `block` by ``lower @ block``.
+
+    Parameters
+    ----------
+    lower : ndarray, shape (d, d), Fortran order
+        Lower triangular.
+    block : ndarray, shape (d, rows), C order
+        One row of the table a column.
+    """
+    d, rows = block.shape
+    columns, length = _INT(d), _INT(rows)
+    # Fortran reads the block as its transpose, so the map acts from the right, transposed.
+    _dtrmm(
+        b"R", b"L", b"T", b"N", ctypes.byref(length), ctypes.byref(columns), _ONE,
+        lower.ctypes.data, ctypes.byref(columns), block.ctypes.data, ctypes.byref(length),
+    )  # fmt: skip
+
+
+def add_gram(total: NDArray[np.float64], block: NDArray[np.float64]) -> None:
+    """Add ``block @ block.T`` to the upper triangle of `total`.
+
+    Parameters
+    ----------
+    total : ndarray, shape (d, d), C order
+        Only its upper triangle is used.
+    block : ndarray, shape (d, rows), C order
+    """
+    d, rows = block.shape
+    columns, length = _INT(d), _INT(rows)
+    _dsyrk(
+        b"L", b"T", ctypes.byref(columns), ctypes.byref(length), _ONE, block.ctypes.data,
+        ctypes.byref(length), _ONE, total.ctypes.data, ctypes.byref(columns),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def check_blas() -> None:
+    """Raise `ExactnessError` if this machine's BLAS is not exact on integers below 2^53.
+
+    Public numbers only, chosen so that the partial sums come close to 2^53: a BLAS that
+    emulates float64 by shorter numbers, or rounds in between, fails.
+    """
+    state = 12345
+    numbers = []
+    for _ in range(37 * 64 + 37 * 37):
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        numbers.append((state >> 40) - (1 << 23))
+    # 37 terms below 2^23 * 2^23 stay below 2^52; 64 squares below 2^46 stay below 2^53.
+    block = np.array(numbers[: 37 * 64], dtype=np.int64).reshape(37, 64)
+    lower = np.tril(np.array(numbers[37 * 64 :], dtype=np.int64).reshape(37, 37))
+    product = block.astype(np.float64)
+    apply_triangular(np.asfortranarray(lower.astype(np.float64)), product)
+    total = np.zeros((37, 37))
+    add_gram(total, block.astype(np.float64))
+    exact_product = lower.astype(object) @ block.astype(object)
+    exact_gram = block.astype(object) @ block.T.astype(object)
+    if not (
+        (product.astype(np.int64).astype(object) == exact_product).all()
+        and (np.triu(total.astype(np.int64)).astype(object) == np.triu(exact_gram)).all()
+    ):
+        raise ExactnessError(
+            "The BLAS that SciPy uses here does not compute float64 products exactly, which the privacy "
+            "guarantee rests on. Use a BLAS with IEEE float64 arithmetic, such as OpenBLAS."
+        )

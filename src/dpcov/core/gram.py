@@ -1,0 +1,199 @@
+"""Row tasks for exact Gram matrices of mapped and clipped rows: of all rows, or group by group.
+
+The proof note is ``gram.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core.errors import ExactnessError
+from dpcov.core.exact_blas import add_gram, check_blas
+from dpcov.core.lattice import Block, Lattice, LatticeMap, MappedRows
+from dpcov.core.tasks import RowWorker, block_length
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinking:
+    """One step of the paper's chain: rows longer than `radius` after `lattice_map` shrink to it."""
+
+    lattice_map: LatticeMap
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class Clipping:
+    """How rows are mapped and brought into the ball of a Gram matrix.
+
+    Attributes
+    ----------
+    lattice_map : LatticeMap
+        The public map.
+    radius : float
+        Rows longer than this after the map are shrunk to it, or dropped.
+    drop : bool
+        Whether they are dropped.
+    earlier : tuple of Shrinking
+        Steps that came before (the paper's Algorithm 2, line 10). A row's scalar after all of them is
+        the least of their ratios, so a chain costs one number a row.
+    """
+
+    lattice_map: LatticeMap
+    radius: float
+    drop: bool = False
+    earlier: tuple[Shrinking, ...] = ()
+
+
+class _LatticeRows:
+    """Maps, clips and rounds blocks of rows to the lattice."""
+
+    def __init__(self, clipping: Clipping, lattice: Lattice, *, constant: bool, capacity: int) -> None:
+        check_blas()
+        self._clipping = clipping
+        self._lattice = lattice
+        self._constant = constant
+        self._rows = MappedRows(clipping.lattice_map, capacity)
+        self._earlier = [(MappedRows(step.lattice_map, capacity), step.radius) for step in clipping.earlier]
+
+    def load(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the integer rows, shape (d, rows), and their exact squared norms."""
+        with np.errstate(all="ignore"):
+            shrinking = self._shrinking(block)
+            rows, clipping, lattice = self._rows, self._clipping, self._lattice
+            rows.load(block, constant=self._constant)
+            norms = np.sqrt(np.maximum(rows.squares, 1.0))
+            unclipped = rows.scaled(lattice.clip / clipping.radius) * shrinking
+            if clipping.drop:
+                factor = np.where(unclipped * norms <= lattice.clip, unclipped, 0.0)
+            else:
+                factor = np.minimum(unclipped, lattice.clip / norms)
+            squares = rows.round_to_lattice(factor, lattice.bound)
+            return rows.values, squares
+
+    def _shrinking(self, block: Block) -> NDArray[np.float64] | float:
+        least: NDArray[np.float64] | float = 1.0
+        for rows, radius in self._earlier:
+            rows.load(block, constant=self._constant)
+            norms = np.sqrt(np.maximum(rows.squares, 1.0)) * rows.scaled(1.0)
+            least = np.minimum(least, radius / norms)
+        return least
+
+
+@dataclass(frozen=True, eq=False)
+class GramTask:
+    """The exact Gram matrix of mapped and clipped rows, in lattice units."""
+
+    clipping: Clipping
+    lattice: Lattice
+    constant: bool
+
+    @property
+    def block_rows(self) -> int:
+        """The longest block that a worker takes."""
+        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
+
+    def worker(self) -> RowWorker:
+        """Return a new worker with a total of zero."""
+        return _GramWorker(self)
+
+
+class _GramWorker:
+    def __init__(self, task: GramTask) -> None:
+        d = task.clipping.lattice_map.n_columns
+        self._rows = _LatticeRows(
+            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
+        )
+        self._exact_rows = task.lattice.exact_rows
+        self._total = np.zeros((d, d), dtype=np.int64)
+        self._partial = _ExactSum(d)
+
+    def add(self, block: Block, first_row: int) -> None:
+        del first_row
+        rows = len(block[0])
+        if self._partial.rows + rows > self._exact_rows:
+            self._partial.move_to(self._total)
+        values, squares = self._rows.load(block)
+        self._partial.add(values, squares)
+
+    def total(self) -> NDArray[np.int64]:
+        self._partial.move_to(self._total)
+        return np.triu(self._total) + np.triu(self._total, 1).T
+
+
+class _ExactSum:
+    """A Gram matrix in float64, moved to int64 before it could round."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.rows = 0
+        self._gram = np.zeros((n_columns, n_columns))
+        self._trace = 0.0
+
+    def add(self, values: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
+        add_gram(self._gram, values)
+        self._trace += float(squares.sum())
+        self.rows += len(squares)
+
+    def move_to(self, total: NDArray[np.int64]) -> None:
+        if float(np.trace(self._gram)) != self._trace:
+            raise ExactnessError(
+                "A matrix product was not exact. The BLAS that SciPy uses here does not compute in IEEE "
+                "float64, which the privacy guarantee rests on; nothing was released."
+            )
+        total += self._gram.astype(np.int64)
+        self._gram[:] = 0.0
+        self._trace = 0.0
+        self.rows = 0
+
+
+@dataclass(frozen=True, eq=False)
+class GroupGramTask:
+    """The exact Gram matrix of each group of rows, in lattice units.
+
+    Attributes
+    ----------
+    groups : ndarray of int64, shape (n_rows,)
+        The group of each position of the table, or -1 for none: drawn without a look at the rows.
+    """
+
+    clipping: Clipping
+    lattice: Lattice
+    constant: bool
+    groups: NDArray[np.int64]
+    n_groups: int
+
+    @property
+    def block_rows(self) -> int:
+        """The longest block that a worker takes."""
+        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
+
+    def worker(self) -> RowWorker:
+        """Return a new worker with a total of zero."""
+        return _GroupGramWorker(self)
+
+
+class _GroupGramWorker:
+    def __init__(self, task: GroupGramTask) -> None:
+        d = task.clipping.lattice_map.n_columns
+        self._rows = _LatticeRows(
+            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
+        )
+        self._groups = task.groups
+        self._total = np.zeros((task.n_groups, d, d), dtype=np.int64)
+        self._partial = _ExactSum(d)
+
+    def add(self, block: Block, first_row: int) -> None:
+        values, squares = self._rows.load(block)
+        group = self._groups[first_row : first_row + len(squares)]
+        order = np.argsort(group, kind="stable")
+        present, starts = np.unique(group[order], return_index=True)
+        for index, members in zip(present, np.split(order, starts[1:]), strict=True):
+            if index >= 0:
+                self._partial.add(np.ascontiguousarray(values[:, members]), squares[members])
+                self._partial.move_to(self._total[index])
+
+    def total(self) -> NDArray[np.int64]:
+        upper = np.triu(self._total)
+        return upper + np.triu(self._total, 1).transpose(0, 2, 1)

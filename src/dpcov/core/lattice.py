@@ -1,0 +1,250 @@
+"""From rows of float64 to bounded vectors of integers, exactly.
+
+    x -> round(x * 2^s)         s from the row's own largest entry; |x|^2 <= 2^54
+    y =  L x                    L a public lower triangular integer matrix, |L|_F <= 2^26
+    y -> round(y / 2^27)        |y|^2 below 2^53, so its sum of squares is exact
+    z =  round(y * factor)      factor from |y|^2; a row with |z|^2 > B^2 becomes zero
+
+Each step is either a sum of integers below 2^53, exact in any order, or one correctly rounded
+operation on single numbers. So z is a function of the row alone, bit for bit, whatever block,
+thread, memory order or machine it is computed in. The proof note is ``lattice.md``.
+
+Public rule for hostile rows: a row that holds NaN or an infinity, or that overflows when its
+columns are scaled, or whose largest scaled entry is below about 1e-289, is the zero row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcov.core.errors import ArgumentError
+from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular
+
+_ENTRY_NORM_LOG2 = 27
+_MAP_NORM_LOG2 = 26
+_LARGEST_BOUND = 1 << 20
+_SUM_LIMIT = 1 << 61
+_LEAST_EXPONENT = -960
+_NEGLIGIBLE_EXPONENT_SPREAD = 6
+_GREATEST_MAP_EXPONENT = 800
+
+Block = NDArray[np.float64] | Sequence[NDArray[np.generic]]
+"""Some rows, one table column after another: shape (columns, rows), or a sequence of columns."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The public grid that rows are rounded to.
+
+    Attributes
+    ----------
+    bound : int
+        B: every integer vector has a squared norm of at most B^2.
+    clip : int
+        What the clipping radius becomes on the grid: B less what rounding may add to a norm.
+    exact_rows : int
+        How many rows a float64 Gram matrix may hold and still be exact.
+    """
+
+    bound: int
+    clip: int
+    exact_rows: int
+
+    @classmethod
+    def for_table(cls, n_rows: int, n_columns: int) -> Lattice:
+        """Choose the grid from the public shape of the table.
+
+        The finest for which a block of 2^13 rows is exact in float64 and the whole sum in int64.
+        """
+        bound = min(_LARGEST_BOUND, isqrt(_SUM_LIMIT // n_rows))
+        clip = bound - isqrt(n_columns) // 2 - 2
+        if clip < bound // 2:
+            raise ArgumentError(
+                f"a table of {n_rows} rows and {n_columns} columns is too large for 64-bit sums."
+            )
+        return cls(bound, clip, LARGEST_EXACT // (bound * bound))
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeMap:
+    """A public linear map with integer coefficients.
+
+    It stands for the matrix ``coefficients / scale @ diag(2^column_exponents)``.
+
+    Attributes
+    ----------
+    coefficients : ndarray of float64, shape (d, d), Fortran order
+        Lower triangular integers with a Frobenius norm of at most 2^26.
+    scale : float
+        How many units of the integer map make one of the matrix.
+    column_exponents : ndarray of int64, shape (d,)
+        Columns are first multiplied by these powers of two.
+    """
+
+    coefficients: NDArray[np.float64]
+    scale: float
+    column_exponents: NDArray[np.int64]
+
+    @classmethod
+    def identity(cls, n_columns: int) -> LatticeMap:
+        """Return the identity on `n_columns` columns."""
+        return cls.from_matrix(np.eye(n_columns))
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike) -> LatticeMap:
+        """Round a square matrix to a nearby integer map, up to a rotation of its output.
+
+        Parameters
+        ----------
+        matrix : array_like, shape (d, d)
+            Any finite matrix A. The result T is lower triangular with ``T.T @ T`` close to
+            ``A.T @ A``: a rotation changes no norm, and a triangular product costs half.
+
+        Returns
+        -------
+        LatticeMap
+            Always invertible. It is the map it says it is: invert ``result.matrix()``, not A.
+        """
+        target = np.asarray(matrix, dtype=np.float64)
+        if target.ndim != 2 or target.shape[0] != target.shape[1] or target.shape[0] == 0:
+            raise ArgumentError(f"map must be a square matrix, got shape {target.shape}.")
+        if not np.isfinite(target).all() or not target.any():
+            raise ArgumentError("map must be finite and not zero.")
+        d = len(target)
+        magnitude = int(np.frexp(np.abs(target).max())[1])
+        if abs(magnitude) > _GREATEST_MAP_EXPONENT:
+            raise ArgumentError("map must have entries between 1e-240 and 1e240.")
+        target = np.ldexp(target, -magnitude)
+        exponents = np.frexp(np.abs(target).max(axis=0))[1].astype(np.int64)
+        if exponents.max() - exponents.min() <= _NEGLIGIBLE_EXPONENT_SPREAD:
+            exponents[:] = 0
+        triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
+        norm = float(np.linalg.norm(triangle))
+        units = ((1 << _MAP_NORM_LOG2) - d) / norm
+        coefficients = np.asfortranarray(np.rint(triangle * units))
+        diagonal = np.diagonal(coefficients)
+        np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
+        # Python integers: the one inequality that the exactness of every product rests on.
+        if sum(int(c) ** 2 for c in coefficients[np.tril_indices(d)]) > 1 << (2 * _MAP_NORM_LOG2):
+            raise ArgumentError("map has too many columns to be rounded to integers.")
+        return cls(coefficients, float(np.ldexp(units, -magnitude)), exponents)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the table that the map takes."""
+        return len(self.coefficients)
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the matrix that this map stands for."""
+        return np.ldexp(self.coefficients / self.scale, self.column_exponents)
+
+
+def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return lower triangular T with ``T.T @ T == matrix.T @ matrix``."""
+    upper: NDArray[np.float64] = np.linalg.qr(matrix[:, ::-1], mode="r")
+    return upper[::-1, ::-1]
+
+
+class MappedRows:
+    """Workspace that maps one block of rows after another.
+
+    Parameters
+    ----------
+    lattice_map : LatticeMap
+        The public map.
+    capacity : int
+        Most rows of a block.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (d, rows)
+        After `load`: integers, the mapped rows in units of 2^shift / scale each.
+    squares : ndarray of float64, shape (rows,)
+        Exact squared norms of `values`.
+    shift : ndarray of int, shape (rows,)
+        Each row's own exponent.
+    """
+
+    def __init__(self, lattice_map: LatticeMap, capacity: int) -> None:
+        d = lattice_map.n_columns
+        self._map = lattice_map
+        self._entry_log2 = (2 * _ENTRY_NORM_LOG2 - (d - 1).bit_length()) // 2
+        exponents = lattice_map.column_exponents
+        self._column_scale = np.ldexp(1.0, exponents)[:, None] if exponents.any() else None
+        # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
+        # are then too small to survive the rounding, so that flushing changes nothing.
+        self._least_magnitude = np.ldexp(1.0, _LEAST_EXPONENT + max(0, int(exponents.max())))
+        self._storage = np.empty(d * capacity)
+        self._scratch = np.empty(d * capacity)
+
+    @property
+    def lattice_map(self) -> LatticeMap:
+        """The public map."""
+        return self._map
+
+    def load(self, block: Block, *, constant: bool) -> None:
+        """Map the rows of `block`, with a constant column of ones after its own if asked."""
+        rows = len(block[0])
+        d = self._map.n_columns
+        x = self._storage[: d * rows].reshape(d, rows)
+        own = d - 1 if constant else d
+        if isinstance(block, np.ndarray):
+            np.copyto(x[:own], block, casting="unsafe")
+        else:
+            for target, column in zip(x[:own], block, strict=True):
+                np.copyto(target, column, casting="unsafe")
+        if constant:
+            x[own] = 1.0
+        self.shift = self._to_integers(x)
+        apply_triangular(self._map.coefficients, x)
+        x *= 2.0**-_ENTRY_NORM_LOG2
+        np.rint(x, out=x)
+        self.values = x
+        self.squares = self.squared_norms()
+
+    def _to_integers(self, x: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Round every row of `x` to integers with a squared norm of at most 2^54."""
+        if self._column_scale is not None:
+            x *= self._column_scale
+        largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
+        hostile = np.flatnonzero(~((largest >= self._least_magnitude) & (largest < np.inf)))
+        largest[hostile] = 1.0
+        x[:, hostile] = 0.0
+        exponent = np.frexp(largest)[1]
+        x *= np.ldexp(1.0, self._entry_log2 - exponent)
+        np.rint(x, out=x)
+        shift: NDArray[np.int32] = exponent + (_ENTRY_NORM_LOG2 - self._entry_log2)
+        return shift
+
+    def scaled(self, unit: float) -> NDArray[np.float64]:
+        """Return `unit` times the length of one unit of `values`, for every row."""
+        result: NDArray[np.float64] = np.ldexp(unit / self._map.scale, self.shift)
+        return result
+
+    def squared_norms(self) -> NDArray[np.float64]:
+        """Return the exact squared norm of every row of `values`."""
+        scratch = self._scratch[: self.values.size].reshape(self.values.shape)
+        np.multiply(self.values, self.values, out=scratch)
+        total: NDArray[np.float64] = np.add.reduce(scratch, axis=0)
+        return total
+
+    def round_to_lattice(self, factor: NDArray[np.float64], bound: int) -> NDArray[np.float64]:
+        """Multiply every row by its factor, round, and zero what exceeds `bound`.
+
+        Returns
+        -------
+        ndarray of float64, shape (rows,)
+            The exact squared norms of the integer rows that `values` then holds.
+        """
+        self.values *= factor
+        np.rint(self.values, out=self.values)
+        squares = self.squared_norms()
+        outside = np.flatnonzero(~(squares <= float(bound * bound)))
+        self.values[:, outside] = 0.0
+        squares[outside] = 0.0
+        return squares

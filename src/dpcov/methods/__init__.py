@@ -1,0 +1,84 @@
+"""Methods: private estimators of a second-moment matrix, by name.
+
+They talk to a curator and nothing else. One algorithm, one file, one citation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpcov.core import ArgumentError, Curator
+from dpcov.methods.estimate import Estimate
+from dpcov.methods.gaussian import estimate_gaussian
+
+__all__ = ["Estimate", "Method", "find_method", "methods"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """An estimator and what one should know before choosing it.
+
+    Attributes
+    ----------
+    name : str
+        What ``dpcov.release(..., method=name)`` takes.
+    citation : str
+        Where it comes from.
+    privacy : str
+        The guarantee.
+    needs : str
+        What must be told, and must not come from the rows.
+    """
+
+    name: str
+    citation: str
+    privacy: str
+    needs: str
+    estimate: Callable[..., Estimate]
+
+    def parameters(self) -> tuple[str, ...]:
+        """Return the names of the options that this method takes."""
+        return tuple(inspect.signature(self.estimate).parameters)[1:]
+
+    def run(self, curator: Curator, options: Mapping[str, Any]) -> Estimate:
+        """Run the method with `options`."""
+        return self.estimate(curator, **options)
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raise an `ArgumentError` for an option that this method does not take."""
+        for name in options:
+            if name not in self.parameters():
+                raise ArgumentError(
+                    f"method '{self.name}' takes no {name}; it takes: {', '.join(self.parameters())}."
+                )
+
+
+_METHODS = (
+    Method(
+        name="gaussian",
+        citation="Dwork, Talwar, Thakurta, Zhang: Analyze Gauss (STOC 2014)",
+        privacy="rho-zCDP",
+        needs="radius",
+        estimate=estimate_gaussian,
+    ),
+)
+
+
+def methods() -> tuple[Method, ...]:
+    """Return every method, with its citation and what it needs."""
+    return _METHODS
+
+
+def find_method(name: str) -> Method:
+    """Return the method called `name`, or raise an `ArgumentError` that lists all."""
+    for method in _METHODS:
+        if method.name == name:
+            return method
+    names = [method.name for method in _METHODS]
+    near = difflib.get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise ArgumentError(f"method '{name}' does not exist.{hint} There are: {', '.join(names)}.")

@@ -1,0 +1,48 @@
+"""Analyze Gauss: one noisy Gram matrix of rows clipped to a known ball.
+
+Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss: Optimal Bounds for Privacy-Preserving
+Principal Component Analysis" (STOC 2014), Algorithm 1, with the noise that replacing one row
+needs and no more. Its error is the same in every direction, relative to the *largest*
+eigenvalue: good for a table that is known to be near-isotropic, useless for small directions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
+from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+
+
+def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:
+    """Release the second moment of the rows, clipped to a ball around the origin.
+
+    Parameters
+    ----------
+    curator : Curator
+        All of its remaining budget is spent on one query.
+    radius : float
+        Rows longer than this are shrunk to it. It must not come from the rows.
+
+    Notes
+    -----
+    *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
+    """
+    if radius is None:
+        raise ArgumentError("method 'gaussian' needs radius: a bound on the length of a row that does not come from the rows.")
+    if not (radius > 0 and math.isfinite(radius)):
+        raise ArgumentError(f"radius must be a finite number greater than 0, got {radius}.")
+    # The bound is about the table's own columns; the constant one adds 1 to a squared length.
+    whole = math.hypot(radius, 1.0) if curator.has_constant else radius
+    lattice_map = LatticeMap.identity(curator.n_columns)
+    answer = curator.gram(
+        Clipping(lattice_map, whole), curator.remaining.rho, purpose="Gram matrix of the clipped rows"
+    )
+    inverse = np.linalg.inv(lattice_map.matrix())
+    matrix = inverse @ answer.mean() @ inverse.T
+    return Estimate(
+        nearest_positive_semidefinite(matrix),
+        {"radius": radius, "noise_standard_deviation": answer.sigma},
+    )
