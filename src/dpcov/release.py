@@ -50,7 +50,8 @@ class Release:
     def __repr__(self) -> str:
         spent = self.receipt.spent
         note = "" if self.receipt.private else ", NOT PRIVATE (seeded)"
-        return f"<dpcov release: {self.n_rows} rows, {len(self.columns)} columns, method '{self.method}', {spent}{note}>"
+        shape = f"{self.n_rows} rows, {len(self.columns)} columns"
+        return f"<dpcov release: {shape}, method '{self.method}', {spent}{note}>"
 
 
 def release(

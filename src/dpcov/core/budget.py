@@ -54,7 +54,8 @@ class PrivacyCost:
         total = as_fraction(delta, "delta")
         if total <= self.delta:
             raise ArgumentError(
-                f"delta must exceed {float(self.delta):g}, which the cost already contains; got {float(total):g}."
+                f"delta must exceed {float(self.delta):g}, which the cost already contains; "
+                f"got {float(total):g}."
             )
         return _float_at_least(epsilon_from_rho(self.rho, total - self.delta))
 

@@ -107,9 +107,7 @@ class Curator:
         lattice, d = self._lattice, self.n_columns
         variance = 2 * math.ceil(Fraction(lattice.bound**4, 2) / cost.rho)
         if variance > _LARGEST_NOISE_VARIANCE:
-            raise ArgumentError(
-                f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more."
-            )
+            raise ArgumentError(f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more.")
         self._budget.charge(cost, purpose)
         exact = self._source.scan(GramTask(clipping, lattice, self._constant), every=every)
         diagonal = discrete_gaussian(self._bits, variance, d)

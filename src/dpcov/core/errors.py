@@ -20,7 +20,7 @@ class BudgetError(DpcovError):
 
 
 class ExactnessError(DpcovError):
-    """This machine's arithmetic is not the exact one that privacy rests on."""
+    """The machine's arithmetic is not the exact one that privacy rests on."""
 
 
 class MissingExtraError(DpcovError, ImportError):

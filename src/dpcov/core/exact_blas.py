@@ -34,7 +34,8 @@ def _foreign(name: str, arguments: int) -> Any:
     get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", pythonapi)
     )
-    capsule = scipy.linalg.cython_blas.__pyx_capi__[name]
+    functions: dict[str, Any] = dict(scipy.linalg.cython_blas.__pyx_capi__)
+    capsule = functions[name]
     prototype = ctypes.CFUNCTYPE(None, *([ctypes.c_void_p] * arguments))
     return prototype(get_pointer(capsule, get_name(capsule)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 from dpcov.core.entropy import BitSource, random_integer
 
@@ -43,9 +44,7 @@ def exp_enclosure(exponent: Fraction, precision: int) -> tuple[int, int]:
     return max(scaled - 1, 0), min(scaled + 2, 1 << precision)
 
 
-def uniform_is_below(
-    bits: BitSource, enclosure: Enclosure, *, prefix: int = 0, prefix_bits: int = 0
-) -> bool:
+def uniform_is_below(bits: BitSource, enclosure: Enclosure, *, prefix: int = 0, prefix_bits: int = 0) -> bool:
     """Decide exactly whether a uniform real in [0, 1) lies below a probability.
 
     Parameters
@@ -73,4 +72,4 @@ def bernoulli_exp(bits: BitSource, exponent: Fraction) -> bool:
     """Return True with probability exactly exp(-`exponent`), for an exponent of at least 0."""
     if exponent == 0:
         return True
-    return uniform_is_below(bits, lambda precision: exp_enclosure(exponent, precision))
+    return uniform_is_below(bits, partial(exp_enclosure, exponent))

@@ -30,8 +30,9 @@ def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArra
 
 def least_eigenvalues(grams: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
     """Return the least eigenvalue of each group's matrix times `unit`, at least 0."""
-    values = np.linalg.eigvalsh(grams.astype(np.float64) * unit)[:, 0]
-    return np.maximum(values, 0.0)
+    least = np.linalg.eigvalsh(grams.astype(np.float64) * unit)[:, 0]
+    positive: NDArray[np.float64] = np.maximum(least, 0.0)
+    return positive
 
 
 def count_agreeing_pairs(grams: NDArray[np.int64], distance: float) -> int:

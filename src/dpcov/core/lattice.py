@@ -145,9 +145,11 @@ class LatticeMap:
 
 
 def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return lower triangular T with ``T.T @ T == matrix.T @ matrix``."""
-    upper: NDArray[np.float64] = np.linalg.qr(matrix[:, ::-1], mode="r")
-    return upper[::-1, ::-1]
+    """Return lower triangular T with ``T.T @ T == matrix.T @ matrix`` and no negative diagonal."""
+    lower = np.linalg.qr(matrix[:, ::-1]).R[::-1, ::-1]
+    signs = np.where(np.diagonal(lower) < 0, -1.0, 1.0)
+    triangle: NDArray[np.float64] = lower * signs[:, None]
+    return triangle
 
 
 class MappedRows:

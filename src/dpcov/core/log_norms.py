@@ -35,7 +35,9 @@ class LogNormGrid:
     def edges(self) -> NDArray[np.float64]:
         """Return the ``n_bins - 1`` finite edges, as norms."""
         steps = np.arange(self.n_bins - 1) / (2 * self.halves)
-        return np.exp2(self.lowest + steps)
+        with np.errstate(over="ignore", under="ignore"):
+            edges: NDArray[np.float64] = np.exp2(self.lowest + steps)
+        return edges
 
     def locate(self, squares: NDArray[np.float64], exponent: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the bin of the norm ``sqrt(squares * 4^exponent)``, from comparisons alone."""

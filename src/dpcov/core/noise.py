@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isqrt
 
 import numpy as np
@@ -110,9 +110,7 @@ def _strips(variance: Fraction) -> _Strips:
     ]
     surely.append(0)
     exponent_scale = int(Fraction(width * width, 2) / variance * (1 << 41))
-    return _Strips(
-        variance, width_log2, table, guide, np.array(surely, dtype=np.int64), exponent_scale
-    )
+    return _Strips(variance, width_log2, table, guide, np.array(surely, dtype=np.int64), exponent_scale)
 
 
 def _boundaries(variance: Fraction, width_log2: int) -> list[int]:
@@ -174,12 +172,11 @@ def _propose(bits: BitSource, strips: _Strips, count: int) -> NDArray[np.int64]:
         if len(unsure):
             accepted[unsure] &= _decide(bits, strips, strip[unsure], offset[unsure], uniform[unsure])
     np.negative(magnitude, out=magnitude, where=negative)
-    return magnitude[accepted]
+    kept: NDArray[np.int64] = magnitude[accepted]
+    return kept
 
 
-def _choose_strips(
-    bits: BitSource, strips: _Strips, words: NDArray[np.uint64]
-) -> NDArray[np.int64]:
+def _choose_strips(bits: BitSource, strips: _Strips, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     strip = strips.guide[(words >> np.uint64(64 - _GUIDE_BITS)).view(np.int64)].astype(np.int64)
     unsure = np.flatnonzero(strip < 0)
     below = np.searchsorted(strips.boundaries, words[unsure], side="left")
@@ -229,7 +226,7 @@ def _decide(
         exponent = strips.acceptance_exponent(int(strip[i]), int(offset[i]))
         accepted[i] = uniform_is_below(
             bits,
-            lambda precision, exponent=exponent: exp_enclosure(exponent, precision),
+            partial(exp_enclosure, exponent),
             prefix=int(uniform[i]),
             prefix_bits=_ACCEPT_BITS,
         )
@@ -256,4 +253,5 @@ def _exp_floor(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
     the shift.
     """
     fine = exponent & ((1 << 15) - 1)
-    return (_exp_table()[exponent >> 15] * ((1 << 30) - fine)) >> 30
+    floor: NDArray[np.int64] = (_exp_table()[exponent >> 15] * ((1 << 30) - fine)) >> 30
+    return floor

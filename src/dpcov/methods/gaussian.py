@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.methods.options import positive
 
 
 def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:
@@ -31,11 +32,12 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
     if radius is None:
-        raise ArgumentError("method 'gaussian' needs radius: a bound on the length of a row that does not come from the rows.")
-    if not (radius > 0 and math.isfinite(radius)):
-        raise ArgumentError(f"radius must be a finite number greater than 0, got {radius}.")
+        raise ArgumentError(
+            "method 'gaussian' needs radius: a bound on the length of a row that does not come from the rows."
+        )
     # The bound is about the table's own columns; the constant one adds 1 to a squared length.
-    whole = math.hypot(radius, 1.0) if curator.has_constant else radius
+    own = positive(radius, "radius")
+    whole = math.hypot(own, 1.0) if curator.has_constant else own
     lattice_map = LatticeMap.identity(curator.n_columns)
     answer = curator.gram(
         Clipping(lattice_map, whole), curator.remaining.rho, purpose="Gram matrix of the clipped rows"
@@ -44,5 +46,5 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     matrix = inverse @ answer.mean() @ inverse.T
     return Estimate(
         nearest_positive_semidefinite(matrix),
-        {"radius": radius, "noise_standard_deviation": answer.sigma},
+        {"radius": own, "noise_standard_deviation": answer.sigma},
     )

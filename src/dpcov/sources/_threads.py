@@ -45,7 +45,8 @@ def scan_spans(
             return work()
         with ThreadPoolExecutor(threads) as pool:
             totals = [future.result() for future in [pool.submit(work) for _ in range(threads)]]
-    return np.sum(totals, axis=0, dtype=np.int64)
+    total: NDArray[np.int64] = np.sum(totals, axis=0, dtype=np.int64)
+    return total
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -14,7 +16,7 @@ from dpcov.sources._threads import Span, available_threads, scan_spans
 _SPAN_ROWS = 1 << 16
 
 
-class _InMemory:
+class _InMemory(ABC):
     """Splits a table into spans of rows and its spans into blocks."""
 
     def __init__(self, n_rows: int, columns: tuple[str, ...], threads: int | None) -> None:
@@ -57,9 +59,9 @@ class _InMemory:
             length = step = min(_SPAN_ROWS, -(-share // block_rows) * block_rows)
         return [(first, min(first + length, self._n_rows)) for first in range(0, self._n_rows, step)]
 
+    @abstractmethod
     def _rows(self, span: Span) -> Block:
         """Return some rows, one column after another."""
-        raise NotImplementedError
 
 
 def _cut(block: Block, first: int, last: int) -> Block:
@@ -119,15 +121,15 @@ class FrameSource(_InMemory):
 
     def __init__(
         self,
-        frame: nw.DataFrame[object],
+        frame: nw.DataFrame[Any],
         columns: Sequence[str] | None = None,
         *,
         threads: int | None = None,
     ) -> None:
-        names = tuple(frame.columns) if columns is None else tuple(columns)
-        check_columns(names, frame.columns, _numeric_columns(frame))
-        super().__init__(len(frame), names, threads)
-        self._series = [frame.get_column(name) for name in names]
+        wanted = tuple(frame.columns) if columns is None else columns
+        check_columns(wanted, frame.columns, _numeric_columns(frame))
+        super().__init__(len(frame), tuple(wanted), threads)
+        self._series = [frame.get_column(name) for name in wanted]
 
     def _rows(self, span: Span) -> Block:
         return [_to_numbers(series[span[0] : span[1]]) for series in self._series]
@@ -150,15 +152,13 @@ def check_columns(wanted: Sequence[str], present: Sequence[str], numeric: Sequen
         )
 
 
-def _numeric_columns(frame: nw.DataFrame[object]) -> list[str]:
+def _numeric_columns(frame: nw.DataFrame[Any]) -> list[str]:
     return [
-        name
-        for name, dtype in frame.schema.items()
-        if dtype.is_numeric() or isinstance(dtype, nw.Boolean)
+        name for name, dtype in frame.schema.items() if dtype.is_numeric() or isinstance(dtype, nw.Boolean)
     ]
 
 
-def _to_numbers(series: nw.Series[object]) -> NDArray[np.generic]:
+def _to_numbers(series: nw.Series[Any]) -> NDArray[np.generic]:
     """Convert without an error that could depend on a value; missing becomes NaN."""
     if isinstance(series.dtype, nw.Boolean | nw.Decimal | nw.Int128 | nw.UInt128):
         series = series.cast(nw.Float64)

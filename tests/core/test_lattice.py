@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import math
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpcov.core import ArgumentError
+from dpcov.core.lattice import Lattice, LatticeMap, MappedRows
+
+HOSTILE = [
+    math.nan, math.inf, -math.inf, 1e308, -1.7e308, 5e-324, -2e-310, -0.0, 0.0,
+    float(2**63), -float(2**63), 2.0**-1022, 2.0**-960, 2.0**53 + 2, 1e-30, 1.0,
+]  # fmt: skip
+
+
+def random_map(rng: np.random.Generator, d: int, condition: float) -> LatticeMap:
+    scales = np.geomspace(1.0, condition, d)
+    return LatticeMap.from_matrix(np.linalg.qr(rng.normal(size=(d, d))).Q * scales)
+
+
+def load(rows: NDArray[np.float64], lattice_map: LatticeMap) -> MappedRows:
+    mapped = MappedRows(lattice_map, len(rows))
+    with np.errstate(all="ignore"):
+        mapped.load(rows.T, constant=False)
+    return mapped
+
+
+@given(st.integers(1, 10**12), st.integers(1, 2000))
+def test_the_grid_keeps_blocks_and_sums_exact(n_rows: int, n_columns: int) -> None:
+    try:
+        lattice = Lattice.for_table(n_rows, n_columns)
+    except ArgumentError:
+        assert n_rows > 10**10
+        return
+    assert lattice.exact_rows * lattice.bound**2 <= 2**53
+    assert n_rows * lattice.bound**2 <= 2**61
+    assert lattice.exact_rows >= 2**13
+    # Rounding d entries moves a norm by at most sqrt(d) / 2; float factors by less than 1.
+    assert lattice.clip + math.sqrt(n_columns) / 2 + 1 <= lattice.bound
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 64])
+@pytest.mark.parametrize("condition", [1.0, 1e6])
+def test_a_map_is_close_to_the_matrix_it_rounds(d: int, condition: float) -> None:
+    rng = np.random.default_rng(d)
+    matrix = np.linalg.qr(rng.normal(size=(d, d))).Q * np.geomspace(1.0, condition, d)
+    rounded = LatticeMap.from_matrix(matrix).matrix()
+    assert (rounded == np.tril(rounded)).all()
+    ratio = np.linalg.solve(matrix.T, (rounded.T @ rounded - matrix.T @ matrix))
+    assert np.abs(np.linalg.solve(matrix.T, ratio.T)).max() < 0.02
+
+
+def test_a_map_with_columns_of_very_different_scales_keeps_them_all() -> None:
+    scales = np.array([1e-30, 1.0, 1e30])
+    rounded = LatticeMap.from_matrix(np.diag(scales)).matrix()
+    np.testing.assert_allclose(np.diag(rounded), scales, rtol=1e-6)
+
+
+def test_a_singular_matrix_still_gives_an_invertible_map() -> None:
+    rounded = LatticeMap.from_matrix(np.ones((4, 4)))
+    assert (np.diag(rounded.coefficients) != 0).all()
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.ones(3), np.ones((2, 3)), np.full((2, 2), np.nan), np.zeros((2, 2)), np.eye(2) * 1e300]
+)
+def test_a_bad_map_is_refused(matrix: NDArray[np.float64]) -> None:
+    with pytest.raises(ArgumentError, match="map"):
+        LatticeMap.from_matrix(matrix)
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 6)),
+               elements=st.one_of(st.sampled_from(HOSTILE), st.floats(width=64), st.floats(-10, 10)))
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_rows_map_as_python_integers_say(rows: NDArray[np.float64]) -> None:
+    lattice_map = random_map(np.random.default_rng(rows.shape[1]), rows.shape[1], 1e3)
+    mapped = load(rows, lattice_map)
+    for k, row in enumerate(rows.tolist()):
+        values, shift = reference.mapped_row(row, lattice_map)
+        assert mapped.values[:, k].tolist() == values
+        assert mapped.squares[k] == sum(v * v for v in values)
+        assert not any(values) or mapped.shift[k] == shift
+
+
+def test_wide_column_scales_map_as_python_integers_say() -> None:
+    rng = np.random.default_rng(3)
+    lattice_map = LatticeMap.from_matrix(np.diag([1e-20, 1.0, 1e20]) + np.tril(np.ones((3, 3))) * 1e-21)
+    rows = rng.normal(size=(50, 3)) * np.array([1e20, 1.0, 1e-20])
+    rows[7] = [1e308, 1.0, 1e300]
+    mapped = load(rows, lattice_map)
+    expected = [reference.mapped_row(row, lattice_map)[0] for row in rows.tolist()]
+    assert mapped.values.T.tolist() == expected
+
+
+def test_hostile_rows_are_zero_and_leave_the_others_their_bits() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(64, 5))
+    lattice_map = random_map(rng, 5, 100.0)
+    before = load(rows, lattice_map).values.copy()
+    hostile = rows.copy()
+    hostile[::7, 2] = np.resize([math.nan, math.inf, -math.inf], len(rows[::7]))
+    after = load(hostile, lattice_map).values
+    assert not after[:, ::7].any()
+    kept = np.ones(len(rows), dtype=bool)
+    kept[::7] = False
+    assert (after[:, kept] == before[:, kept]).all()
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_whatever_the_factor_no_row_leaves_the_ball(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mapped = load(rng.normal(size=(32, 6)), random_map(rng, 6, 10.0))
+    factor = np.exp(rng.uniform(-700, 700, size=32))
+    factor[:4] = [math.nan, math.inf, 0.0, 1e300]
+    with np.errstate(all="ignore"):
+        squares = mapped.round_to_lattice(factor, 1 << 20)
+    for column, square in zip(mapped.values.T.tolist(), squares.tolist(), strict=True):
+        exact = sum(int(v) ** 2 for v in column)
+        assert exact == square <= (1 << 20) ** 2

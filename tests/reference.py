@@ -1,0 +1,66 @@
+"""Naive reference implementations: one row at a time, in Python integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core.gram import Clipping
+from dpcov.core.lattice import Lattice, LatticeMap
+
+
+def mapped_row(row: Sequence[float], lattice_map: LatticeMap) -> tuple[list[int], int]:
+    """The integer image of one row and its exponent, as lattice.md states them."""
+    d = len(row)
+    entry_log2 = (54 - (d - 1).bit_length()) // 2
+    exponents = [int(e) for e in lattice_map.column_exponents]
+    least = math.ldexp(1.0, -960 + max(0, *exponents))
+    scaled = [
+        _ldexp(x, e) if math.isfinite(x) else math.inf
+        for x, e in zip(map(float, row), exponents, strict=True)
+    ]
+    largest = max(map(abs, scaled))
+    if not (least <= largest < math.inf):
+        return [0] * d, 1 + 27 - entry_log2
+    _, exponent = math.frexp(largest)
+    integers = [round(Fraction(x) * Fraction(2) ** (entry_log2 - exponent)) for x in scaled]
+    coefficients = [[int(c) for c in line] for line in lattice_map.coefficients]
+    image = [sum(c * x for c, x in zip(line, integers, strict=True)) for line in coefficients]
+    return [round(Fraction(y, 1 << 27)) for y in image], exponent + 27 - entry_log2
+
+
+def lattice_row(row: Sequence[float], clipping: Clipping, lattice: Lattice) -> list[int]:
+    """What one row contributes: its integer vector."""
+    shrinking = 1.0
+    for step in clipping.earlier:
+        values, shift = mapped_row(row, step.lattice_map)
+        unit = _ldexp(1.0 / step.lattice_map.scale, shift)
+        length = math.sqrt(max(sum(v * v for v in values), 1)) * unit
+        shrinking = min(shrinking, step.radius / length if length > 0 else math.inf)
+    values, shift = mapped_row(row, clipping.lattice_map)
+    norm = math.sqrt(max(sum(v * v for v in values), 1))
+    unclipped = _ldexp(lattice.clip / clipping.radius / clipping.lattice_map.scale, shift) * shrinking
+    if clipping.drop:
+        factor = unclipped if unclipped * norm <= lattice.clip else 0.0
+    else:
+        factor = min(unclipped, lattice.clip / norm)
+    result = [round(Fraction(v * factor)) for v in values]
+    return result if sum(z * z for z in result) <= lattice.bound**2 else [0] * len(result)
+
+
+def gram(table: NDArray[np.float64], clipping: Clipping, lattice: Lattice) -> list[list[int]]:
+    """The Gram matrix of all rows, in Python integers."""
+    rows = [lattice_row(row, clipping, lattice) for row in table.tolist()]
+    d = table.shape[1]
+    return [[sum(z[i] * z[j] for z in rows) for j in range(d)] for i in range(d)]
+
+
+def _ldexp(value: float, exponent: int) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+import dpcov
+
+
+def rows(n_rows: int = 50_000, d: int = 3) -> NDArray[np.float64]:
+    return np.random.default_rng(0).normal(size=(n_rows, d)) + 0.5
+
+
+def test_a_release_is_close_to_the_second_moment() -> None:
+    table = rows()
+    result = dpcov.release(table, rho=0.5, method="gaussian", radius=6.0)
+    with_ones = np.column_stack([table, np.ones(len(table))])
+    exact = with_ones.T @ with_ones / len(table)
+    sigma = result.diagnostics["noise_standard_deviation"]
+    # Ten entries of sd sigma: beyond 7 sd once in 10^10; clipping at 6 adds less than 1e-3.
+    assert np.abs(result.second_moment() - exact).max() < 7 * sigma + 1e-3
+    assert result.columns == ("x0", "x1", "x2")
+    assert result.n_rows == 50_000
+    assert float(result.receipt.spent.rho) == 0.5
+    assert result.receipt.private
+
+
+def test_second_moment_has_no_intercept() -> None:
+    matrix = dpcov.second_moment(rows(), rho=0.5, method="gaussian", radius=6.0)
+    assert matrix.shape == (3, 3)
+    assert np.linalg.eigvalsh(matrix).min() >= 0
+
+
+def test_epsilon_and_delta_are_kept() -> None:
+    result = dpcov.release(rows(), epsilon=1, delta=1e-6, method="gaussian", radius=6.0)
+    assert 0.999 < result.receipt.epsilon(1e-6) <= 1.0
+
+
+def test_the_matrix_is_valid_even_when_it_is_all_noise() -> None:
+    table = rows(20, 10)
+    for seed in range(5):
+        result = dpcov.release(
+            table, rho=1e-4, method="gaussian", radius=6.0, rng=np.random.default_rng(seed)
+        )
+        matrix = result.second_moment()
+        assert (matrix == matrix.T).all()
+        assert np.linalg.eigvalsh(matrix).min() > -1e-9 * np.abs(matrix).max()
+
+
+def test_a_seed_repeats_and_marks() -> None:
+    results = [
+        dpcov.release(rows(), rho=0.5, method="gaussian", radius=6.0, rng=np.random.default_rng(3))
+        for _ in range(2)
+    ]
+    assert (results[0].second_moment() == results[1].second_moment()).all()
+    assert not results[0].receipt.private
+    assert "NOT PRIVATE" in repr(results[0])
+    assert "NOT PRIVATE" in str(results[0].receipt)
+
+
+def test_hostile_rows_give_no_warning_and_count_as_zero() -> None:
+    table = rows()
+    hostile = table.copy()
+    hostile[:6, 0] = [np.nan, np.inf, -np.inf, 1e308, 5e-324, -0.0]
+    expected = table.copy()
+    expected[:3] = 0.0
+    expected[3:6, 0] = [1e308, 0.0, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        seen = dpcov.release(
+            hostile, rho=1, method="gaussian", radius=5.0, intercept=False, rng=np.random.default_rng(0)
+        )
+    same = dpcov.release(
+        expected, rho=1, method="gaussian", radius=5.0, intercept=False, rng=np.random.default_rng(0)
+    )
+    assert (seen.second_moment() == same.second_moment()).all()
+
+
+GOOD: dict[str, Any] = {"rho": 0.5, "method": "gaussian", "radius": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rho": 0}, "rho must be greater than 0"),
+        ({"rho": -1}, "rho must be greater than 0"),
+        ({"rho": None}, "budget is needed"),
+        ({"rho": None, "epsilon": 1}, "epsilon needs delta"),
+        ({"epsilon": 1, "delta": 1e-6}, "not both"),
+        ({"radius": 0}, "radius"),
+        ({"radius": -1}, "radius"),
+        ({"radius": float("inf")}, "radius"),
+        ({"radius": "wide"}, "radius"),
+        ({"radius": None}, "radius"),
+        ({"method": "gausian"}, "Did you mean 'gaussian'"),
+        ({"bound": 3}, "takes no bound"),
+        ({"rng": 7}, "rng must be"),
+        ({"data": np.zeros((0, 2))}, "no rows"),
+        ({"data": np.zeros(5)}, "two dimensions"),
+        ({"data": pl.DataFrame({"name": ["x"]})}, "not numeric: name"),
+        ({"columns": ["nowhere"]}, "columns"),
+    ],
+)
+def test_bad_arguments_are_refused_in_words(change: dict[str, Any], message: str) -> None:
+    arguments = {"data": rows(), **GOOD, **change}
+    with pytest.raises(dpcov.ArgumentError, match=message):
+        dpcov.release(arguments.pop("data"), **arguments)
+
+
+def test_every_method_has_a_citation() -> None:
+    assert all(method.citation and method.privacy for method in dpcov.methods())
