@@ -181,8 +181,10 @@ class MappedRows:
         # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
         # are then too small to survive the rounding, so that flushing changes nothing.
         self._least_magnitude = np.ldexp(1.0, _LEAST_EXPONENT + max(0, int(exponents.max())))
+        # The division by 2^27 is done to the coefficients: multiples of 2^-27 add up as exactly
+        # as integers do.
+        self._triangle = np.asfortranarray(np.ldexp(lattice_map.coefficients, -_ENTRY_NORM_LOG2))
         self._storage = np.empty(d * capacity)
-        self._scratch = np.empty(d * capacity)
 
     @property
     def lattice_map(self) -> LatticeMap:
@@ -203,8 +205,7 @@ class MappedRows:
         if constant:
             x[own] = 1.0
         self.shift = self._to_integers(x)
-        apply_triangular(self._map.coefficients, x)
-        x *= 2.0**-_ENTRY_NORM_LOG2
+        apply_triangular(self._triangle, x)
         np.rint(x, out=x)
         self.values = x
         self.squares = self.squared_norms()
@@ -230,10 +231,8 @@ class MappedRows:
 
     def squared_norms(self) -> NDArray[np.float64]:
         """Return the exact squared norm of every row of `values`."""
-        scratch = self._scratch[: self.values.size].reshape(self.values.shape)
-        np.multiply(self.values, self.values, out=scratch)
-        total: NDArray[np.float64] = np.add.reduce(scratch, axis=0)
-        return total
+        squares: NDArray[np.float64] = np.einsum("ij,ij->j", self.values, self.values)
+        return squares
 
     def round_to_lattice(self, factor: NDArray[np.float64], bound: int) -> NDArray[np.float64]:
         """Multiply every row by its factor, round, and zero what exceeds `bound`.

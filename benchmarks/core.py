@@ -1,0 +1,107 @@
+"""Speed of the core, as ratios to a reference in the same run.
+
+One full scan (map, clip, round, check, Gram) against plain ``X.T @ X``, and the noise sampler
+beside OpenDP's. Writes ``benchmarks/results/core.csv``.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import opendp.prelude as opendp
+from threadpoolctl import threadpool_limits
+
+from dpcov.core import Clipping, LatticeMap, OSEntropy
+from dpcov.core.gram import GramTask
+from dpcov.core.lattice import Lattice
+from dpcov.core.noise import discrete_gaussian
+from dpcov.sources import ArraySource
+
+RESULTS = Path(__file__).parent / "results" / "core.csv"
+SHAPES = {10: 1 << 20, 50: 1 << 18, 200: 1 << 16, 1000: 1 << 14}
+LIMITS = {10: 9.0, 50: 3.5, 200: 2.6, 1000: 2.5}
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Time one call."""
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin
+
+
+def scan_ratios(n_columns: int, n_rows: int, repeats: int = 9) -> dict[str, float]:
+    """Compare a scan with a plain product, alternating so that both see the same machine."""
+    rng = np.random.default_rng(n_columns)
+    table = rng.normal(size=(n_rows, n_columns))
+    lattice_map = LatticeMap.from_matrix(rng.normal(size=(n_columns, n_columns)))
+    radius = float(2 * n_columns)
+    task = GramTask(Clipping(lattice_map, radius), Lattice.for_table(n_rows, n_columns), constant=False)
+    one, two = ArraySource(table, threads=1), ArraySource(table, threads=2)
+    plain, single, double, plain_double = [], [], [], []
+    for _ in range(repeats):
+        with threadpool_limits(1, "blas"):
+            plain.append(seconds(lambda: table.T @ table))
+        single.append(seconds(lambda: one.scan(task)))
+        plain_double.append(seconds(lambda: table.T @ table))
+        double.append(seconds(lambda: two.scan(task)))
+    best = {k: min(v) for k, v in {"plain": plain, "single": single, "double": double}.items()}
+    return {
+        "one thread": statistics.median(s / p for s, p in zip(single, plain, strict=True)),
+        "one thread, best": best["single"] / best["plain"],
+        "two threads": statistics.median(s / p for s, p in zip(double, plain_double, strict=True)),
+        "speed-up": statistics.median(s / d for s, d in zip(single, double, strict=True)),
+    }
+
+
+def noise_nanoseconds(sigma_log2: int, count: int = 1 << 20) -> float:
+    """Nanoseconds a sample, table building included."""
+    return (
+        min(seconds(lambda: discrete_gaussian(OSEntropy(), 4**sigma_log2, count)) for _ in range(3))
+        / count
+        * 1e9
+    )
+
+
+def opendp_nanoseconds(sigma_log2: int, count: int = 5000) -> float:
+    """Nanoseconds a sample of OpenDP's discrete Gaussian."""
+    opendp.enable_features("contrib")
+    space = opendp.vector_domain(opendp.atom_domain(T="i64"), size=count), opendp.l2_distance(T="f64")
+    mechanism = opendp.m.make_gaussian(*space, scale=2.0**sigma_log2)
+    zeros = [0] * count
+    return min(seconds(lambda: mechanism(zeros)) for _ in range(2)) / count * 1e9
+
+
+def main() -> None:
+    """Print and save all figures."""
+    rows: list[dict[str, object]] = []
+    print(f"One scan as a multiple of X.T @ X ({os.cpu_count()} cores)")
+    print(f"{'d':>6}{'one thread':>12}{'best':>8}{'limit':>8}{'two threads':>13}{'speed-up 1->2':>15}")
+    for d, n in SHAPES.items():
+        r = scan_ratios(d, n)
+        print(
+            f"{d:>6}{r['one thread']:>12.2f}{r['one thread, best']:>8.2f}{LIMITS[d]:>8.1f}"
+            f"{r['two threads']:>13.2f}{r['speed-up']:>15.2f}"
+        )
+        rows.append({"what": f"scan d={d}", **{k: round(v, 3) for k, v in r.items()}})
+    print("\nDiscrete Gaussian noise, nanoseconds a sample")
+    print(f"{'sigma':>8}{'dpcov':>8}{'OpenDP':>10}{'ratio':>8}")
+    for log2 in (10, 20, 30, 40):
+        ours, theirs = noise_nanoseconds(log2), opendp_nanoseconds(log2)
+        print(f"{'2^' + str(log2):>8}{ours:>8.0f}{theirs:>10.0f}{theirs / ours:>8.0f}")
+        rows.append({"what": f"noise sigma=2^{log2}", "ns": round(ours), "OpenDP ns": round(theirs)})
+    RESULTS.parent.mkdir(exist_ok=True)
+    fields = list(dict.fromkeys(key for row in rows for key in row))
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fields)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
