@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.gram import Clipping
+from dpcov.core.gram import Clipping, Rule
 from dpcov.core.lattice import Lattice, LatticeMap
 
 
@@ -44,10 +44,14 @@ def lattice_row(row: Sequence[float], clipping: Clipping, lattice: Lattice) -> l
     values, shift = mapped_row(row, clipping.lattice_map)
     norm = math.sqrt(max(sum(v * v for v in values), 1))
     unclipped = _ldexp(lattice.clip / clipping.radius / clipping.lattice_map.scale, shift) * shrinking
-    if clipping.drop:
-        factor = unclipped if unclipped * norm <= lattice.clip else 0.0
-    else:
-        factor = min(unclipped, lattice.clip / norm)
+    whole = lattice.clip / norm
+    match clipping.rule:
+        case Rule.SHRINK:
+            factor = min(unclipped, whole)
+        case Rule.DROP:
+            factor = unclipped if unclipped <= whole else 0.0
+        case Rule.DIRECTION:
+            factor = whole
     result = [round(Fraction(v * factor)) for v in values]
     return result if sum(z * z for z in result) <= lattice.bound**2 else [0] * len(result)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpcov.core.exact_blas import add_gram, check_blas
-from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Shrinking
+from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Rule, Shrinking
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.sources import ArraySource
 
@@ -30,7 +30,8 @@ def clippings(d: int) -> list[Clipping]:
     first, second = (LatticeMap.from_matrix(rng.normal(size=(d, d))) for _ in range(2))
     return [
         Clipping(first, 5.0),
-        Clipping(first, 5.0, drop=True),
+        Clipping(first, 5.0, Rule.DROP),
+        Clipping(first, 1.0, Rule.DIRECTION),
         Clipping(second, 4.0, earlier=(Shrinking(first, 3.0), Shrinking(LatticeMap.identity(d), 2.0))),
     ]
 
@@ -46,7 +47,7 @@ def scan_in_blocks(rows: NDArray[np.float64], task: GramTask, length: int) -> ND
     return worker.total()
 
 
-@pytest.mark.parametrize("clipping", clippings(4), ids=["clip", "drop", "chain"])
+@pytest.mark.parametrize("clipping", clippings(4), ids=["clip", "drop", "direction", "chain"])
 def test_the_gram_is_what_python_integers_give(clipping: Clipping) -> None:
     rows = table(n_rows=300, d=4)
     lattice = Lattice.for_table(len(rows), 4)
@@ -54,7 +55,7 @@ def test_the_gram_is_what_python_integers_give(clipping: Clipping) -> None:
     assert scan(rows, GramTask(clipping, lattice, constant=False)).tolist() == exact
 
 
-@pytest.mark.parametrize("clipping", clippings(7), ids=["clip", "drop", "chain"])
+@pytest.mark.parametrize("clipping", clippings(7), ids=["clip", "drop", "direction", "chain"])
 def test_the_gram_keeps_its_bits_whatever_the_order_blocks_threads_and_layout(clipping: Clipping) -> None:
     rows = table()
     task = GramTask(clipping, Lattice.for_table(len(rows), 7), constant=False)
@@ -103,14 +104,14 @@ def test_this_machines_blas_is_exact() -> None:
     hnp.arrays(np.float64, 3, elements=st.floats(width=64)),
     st.integers(0, 8),
     st.floats(1e-3, 1e3),
-    st.sampled_from(range(3)),
+    st.sampled_from(range(4)),
 )
 @settings(max_examples=200, deadline=None)
 def test_replacing_a_row_moves_the_gram_by_at_most_sqrt_2_b_squared(
     rows: NDArray[np.float64], other: NDArray[np.float64], place: int, radius: float, kind: int
 ) -> None:
     chosen = clippings(3)[kind]
-    clipping = Clipping(chosen.lattice_map, radius, chosen.drop, chosen.earlier)
+    clipping = Clipping(chosen.lattice_map, radius, chosen.rule, chosen.earlier)
     lattice = Lattice.for_table(9, 3)
     task = GramTask(clipping, lattice, constant=False)
     neighbour = rows.copy()

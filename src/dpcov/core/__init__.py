@@ -8,7 +8,7 @@ from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budg
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
 from dpcov.core.errors import ArgumentError, BudgetError, DpcovError, ExactnessError, MissingExtraError
-from dpcov.core.gram import Clipping, Shrinking
+from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
 from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
@@ -37,6 +37,7 @@ __all__ = [
     "Receipt",
     "RowTask",
     "RowWorker",
+    "Rule",
     "SeededBits",
     "Shrinking",
     "Source",

@@ -87,7 +87,7 @@ class Curator:
         Parameters
         ----------
         clipping : Clipping
-            The public map, the radius, and whether rows beyond it shrink or are dropped.
+            The public map, the radius, and the rule that keeps rows within it.
         rho : number
             What to spend.
         purpose : str

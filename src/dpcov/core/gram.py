@@ -5,6 +5,7 @@ The proof note is ``gram.md``.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,17 @@ class Shrinking:
     radius: float
 
 
+class Rule(enum.Enum):
+    """What becomes of a row after the map."""
+
+    SHRINK = "shrink"
+    """Rows longer than the radius shrink to it."""
+    DROP = "drop"
+    """Rows longer than the radius count as zero."""
+    DIRECTION = "direction"
+    """Every row takes the length of the radius: its direction alone counts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Clipping:
     """How rows are mapped and brought into the ball of a Gram matrix.
@@ -33,9 +45,9 @@ class Clipping:
     lattice_map : LatticeMap
         The public map.
     radius : float
-        Rows longer than this after the map are shrunk to it, or dropped.
-    drop : bool
-        Whether they are dropped.
+        No row is longer than this in the end.
+    rule : Rule
+        How that is brought about.
     earlier : tuple of Shrinking
         Steps that came before (the paper's Algorithm 2, line 10). A row's scalar after all of them is
         the least of their ratios, so a chain costs one number a row.
@@ -43,7 +55,7 @@ class Clipping:
 
     lattice_map: LatticeMap
     radius: float
-    drop: bool = False
+    rule: Rule = Rule.SHRINK
     earlier: tuple[Shrinking, ...] = ()
 
 
@@ -66,10 +78,13 @@ class _LatticeRows:
             rows.load(block, constant=self._constant)
             norms = np.sqrt(np.maximum(rows.squares, 1.0))
             unclipped = rows.scaled(lattice.clip / clipping.radius) * shrinking
-            if clipping.drop:
-                factor = np.where(unclipped * norms <= lattice.clip, unclipped, 0.0)
+            whole = lattice.clip / norms
+            if clipping.rule is Rule.SHRINK:
+                factor = np.minimum(unclipped, whole)
+            elif clipping.rule is Rule.DROP:
+                factor = np.where(unclipped <= whole, unclipped, 0.0)
             else:
-                factor = np.minimum(unclipped, lattice.clip / norms)
+                factor = whole
             squares = rows.round_to_lattice(factor, lattice.bound)
             return rows.values, squares
 
