@@ -12,12 +12,16 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational, Real
 
 from dpcov.core.conversion import epsilon_from_rho, rho_from_epsilon
 from dpcov.core.errors import ArgumentError, BudgetError
 
 Number = int | float | Fraction
+
+_GREATEST_NUMBER = 10**9
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,7 @@ class PrivacyCost:
         return _float_at_least(epsilon_from_rho(self.rho, total - self.delta))
 
     def __str__(self) -> str:
-        tail = f", delta={float(self.delta):.3g}" if self.delta else ""
-        return f"rho={float(self.rho):.6g}{tail}"
+        return f"rho={float(self.rho):.6g}" + (f", delta={float(self.delta):.3g}" if self.delta else "")
 
 
 def pure_cost(epsilon: Fraction) -> PrivacyCost:
@@ -197,8 +200,9 @@ class Budget:
             raise ArgumentError(f"a cost cannot be negative, got {cost}.")
         with self._lock:
             if not (self._spent + cost).fits_within(self._limit):
+                left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
                 raise BudgetError(
-                    f"{purpose} would cost {cost}, but only {self.remaining} is left of {self._limit}. "
+                    f"{purpose} would cost {cost}, but only {left} is left of {self._limit}. "
                     "Nothing was spent; ask for less or begin with a larger budget."
                 )
             self._spent += cost
@@ -212,15 +216,15 @@ class Budget:
 
 def as_fraction(value: Number, name: str) -> Fraction:
     """Return `value` exactly, or raise an `ArgumentError` that names the argument."""
-    if not isinstance(value, int | float | Fraction):
-        try:
-            value = float(value)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"{name} must be a number, got {type(value).__name__}.") from None
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise ArgumentError(f"{name} must be a number, got {type(value).__name__}.")
     try:
-        return Fraction(value)
+        exact = Fraction(value) if isinstance(value, Rational | Decimal) else Fraction(float(value))
     except (ValueError, OverflowError):
         raise ArgumentError(f"{name} must be finite, got {value}.") from None
+    if abs(exact) > _GREATEST_NUMBER:
+        raise ArgumentError(f"{name} must be at most 1e9.")
+    return exact
 
 
 def _float_at_least(value: Fraction) -> float:

@@ -23,8 +23,9 @@ from dpcov.core.errors import ArgumentError
 
 _DIGITS = 50
 _GRID = 1 << 80
-_LEAST_LOG_ORDER = -80.0
+_LEAST_LOG_ORDER = -20.0
 _GREATEST_LOG_ORDER = 80.0
+_GREATEST_BUDGET = 10**9
 
 
 def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
@@ -43,11 +44,11 @@ def epsilon_from_rho(rho: Fraction, delta: Fraction) -> Fraction:
         Rounded up; within 1e-9 of the infimum over all orders.
     """
     _check_delta(delta)
-    if rho < 0:
-        raise ArgumentError(f"rho must be at least 0, got {float(rho):g}.")
+    if not 0 <= rho <= _GREATEST_BUDGET:
+        raise ArgumentError("rho must lie between 0 and 1e9.")
     if rho == 0:
         return Fraction(0)
-    rho_float, log_inverse = _as_float(rho), _log_inverse(delta)
+    rho_float, log_inverse = float(rho), _log_inverse(delta)
     order = _minimise(lambda a: a * rho_float + _order_term(a, log_inverse))
     with localcontext(Context(prec=_DIGITS)):
         value = _decimal(order) * _decimal(rho) + _exact_order_term(order, delta)
@@ -70,9 +71,9 @@ def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
         Rounded down; within 1e-9 of the supremum over all orders.
     """
     _check_delta(delta)
-    if epsilon <= 0:
-        raise ArgumentError(f"epsilon must be greater than 0, got {float(epsilon):g}.")
-    epsilon_float, log_inverse = _as_float(epsilon), _log_inverse(delta)
+    if not 0 < epsilon <= _GREATEST_BUDGET:
+        raise ArgumentError("epsilon must be greater than 0 and at most 1e9.")
+    epsilon_float, log_inverse = float(epsilon), _log_inverse(delta)
     order = _minimise(lambda a: -(epsilon_float - _order_term(a, log_inverse)) / a)
     with localcontext(Context(prec=_DIGITS)):
         value = (_decimal(epsilon) - _exact_order_term(order, delta)) / _decimal(order)
@@ -82,6 +83,9 @@ def rho_from_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
             f"epsilon={float(epsilon):g} with delta={float(delta):g} leaves no zCDP budget; "
             "ask for a larger epsilon or delta."
         )
+    # The way back searches its own order; whoever asks for epsilon = 1 shall not read 1 + 2e-16.
+    while epsilon_from_rho(rho, delta) > epsilon:
+        rho = Fraction(math.floor(rho * (1 - Fraction(1, 1 << 48)) * _GRID), _GRID)
     return rho
 
 
@@ -118,10 +122,6 @@ def _minimise(objective: Callable[[float], float]) -> Fraction:
             low = left
     candidates = [best, (low + high) / 2]
     return Fraction(1 + math.exp(min(candidates, key=at)))
-
-
-def _as_float(value: Fraction) -> float:
-    return min(float(value), 1e300)
 
 
 def _log_inverse(delta: Fraction) -> float:

@@ -13,6 +13,9 @@ from dpcov.core.entropy import BitSource, uniform_below
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exponential import bernoulli_exp
 
+_DIGITS = 50
+_GREATEST_PARAMETER = 10**5
+
 
 def discrete_laplace(bits: BitSource, scale: Fraction) -> int:
     """Draw an integer x with probability proportional to exp(-|x| / `scale`).
@@ -79,30 +82,41 @@ def truncation_bound(sensitivity: int, epsilon: Fraction, delta: Fraction) -> in
     Notes
     -----
     Shifting by at most D, the two laws differ beyond a factor e^epsilon only on the D outermost
-    integers of one end, where one of them vanishes. With r = exp(-epsilon / D) their
-    mass is ``r^(A+1) (r^-D - 1) / (1 + r - 2 r^(A+1))``; it is at most
-    ``r^A (r^-D - 1) / (1 - r)``, which falls with A.
+    integers of one end, where one of them vanishes. With r = exp(-epsilon / D) their mass is
+    ``r^(A+1) (r^-D - 1) / (1 + r - 2 r^(A+1))``, which is at most delta when
+    ``r^(A+1) (r^-D - 1 + 2 delta) <= delta (1 + r)``.
     """
-    if not 0 < delta < 1:
-        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(delta):g}.")
-    with localcontext(Context(prec=50)):
+    _check_tail(epsilon, delta)
+    if sensitivity < 1:
+        raise ArgumentError(f"sensitivity must be at least 1, got {sensitivity}.")
+    with localcontext(Context(prec=_DIGITS)):
         step = _decimal(epsilon) / sensitivity
-        ratio = (-step).exp()
-        outermost = (_decimal(epsilon).exp() - 1) / (1 - ratio)
-        bound = (outermost / _decimal(delta)).ln() / step
-        return max(sensitivity, int((bound + Decimal("1e-20")).to_integral_value(ROUND_CEILING)))
+        excess = _decimal(epsilon).exp() - 1 + 2 * _decimal(delta)
+        bound = (excess / (_decimal(delta) * (1 + (-step).exp()))).ln() / step - 1
+        return max(sensitivity, _ceiling(bound))
 
 
 def laplace_tail_threshold(scale: Fraction, delta: Fraction) -> int:
-    """Return the least integer t (or one above) with P[x >= t] <= `delta` for discrete Laplace x.
+    """Return a least integer t >= 1 with P[x >= t] <= `delta` for discrete Laplace x, or one above.
 
-    For t >= 1 the tail is ``r^t / (1 + r)`` with r = exp(-1 / scale); ``r^t`` bounds it.
+    For t >= 1 the tail is ``r^t / (1 + r)`` with r = exp(-1 / scale).
     """
+    _check_tail(scale, delta)
+    with localcontext(Context(prec=_DIGITS)):
+        ratio = (-1 / _decimal(scale)).exp()
+        return max(1, _ceiling(-(_decimal(delta) * (1 + ratio)).ln() * _decimal(scale)))
+
+
+def _check_tail(parameter: Fraction, delta: Fraction) -> None:
     if not 0 < delta < 1:
         raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(delta):g}.")
-    with localcontext(Context(prec=50)):
-        threshold = -_decimal(delta).ln() * _decimal(scale)
-        return max(1, int((threshold + Decimal("1e-20")).to_integral_value(ROUND_CEILING)))
+    if not 0 < parameter <= _GREATEST_PARAMETER:
+        raise ArgumentError("epsilon and scale must be greater than 0 and at most 1e5.")
+
+
+def _ceiling(value: Decimal) -> int:
+    # 50 digits leave an error far below 10^-20 for any bound that fits into 64 bits.
+    return int((value + Decimal("1e-20")).to_integral_value(ROUND_CEILING))
 
 
 def _decimal(value: Fraction) -> Decimal:
