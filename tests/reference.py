@@ -15,22 +15,25 @@ from dpcov.core.lattice import Lattice, LatticeMap
 
 def mapped_row(row: Sequence[float], lattice_map: LatticeMap) -> tuple[list[int], int]:
     """The integer image of one row and its exponent, as lattice.md states them."""
-    d = len(row)
-    entry_log2 = (54 - (d - 1).bit_length()) // 2
     exponents = [int(e) for e in lattice_map.column_exponents]
-    least = math.ldexp(1.0, -960 + max(0, *exponents))
     scaled = [
         _ldexp(x, e) if math.isfinite(x) else math.inf
         for x, e in zip(map(float, row), exponents, strict=True)
     ]
-    largest = max(map(abs, scaled))
-    if not (least <= largest < math.inf):
-        return [0] * d, 1 + 27 - entry_log2
-    _, exponent = math.frexp(largest)
-    integers = [round(Fraction(x) * Fraction(2) ** (entry_log2 - exponent)) for x in scaled]
+    integers, first = rounded_row(scaled, 27, math.ldexp(1.0, -960 + max(0, *exponents)))
     coefficients = [[int(c) for c in line] for line in lattice_map.coefficients]
     image = [sum(c * x for c, x in zip(line, integers, strict=True)) for line in coefficients]
-    return [round(Fraction(y, 1 << 27)) for y in image], exponent + 27 - entry_log2
+    values, second = rounded_row([float(y) for y in image], 26, 1.0)
+    return values, first + second
+
+
+def rounded_row(row: Sequence[float], norm_log2: int, least: float) -> tuple[list[int], int]:
+    entry_log2 = (2 * norm_log2 - (len(row) - 1).bit_length()) // 2
+    largest = max(map(abs, row))
+    if not (least <= largest < math.inf):
+        return [0] * len(row), 1 - entry_log2
+    exponent = math.frexp(largest)[1] - entry_log2
+    return [round(Fraction(x) / Fraction(2) ** exponent) for x in row], exponent
 
 
 def lattice_row(row: Sequence[float], clipping: Clipping, lattice: Lattice) -> list[int]:

@@ -2,7 +2,7 @@
 
     x -> round(x * 2^s)         s from the row's own largest entry; |x|^2 <= 2^54
     y =  L x                    L a public lower triangular integer matrix, |L|_F <= 2^26
-    y -> round(y / 2^27)        |y|^2 below 2^53, so its sum of squares is exact
+    y -> round(y * 2^t)         t from its own largest entry; |y|^2 <= 2^52, a sum without rounding
     z =  round(y * factor)      factor from |y|^2; a row with |z|^2 > B^2 becomes zero
 
 Each step is either a sum of integers below 2^53, exact in any order, or one correctly rounded
@@ -26,6 +26,7 @@ from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular
 
 _ENTRY_NORM_LOG2 = 27
+_IMAGE_NORM_LOG2 = 26
 _MAP_NORM_LOG2 = 26
 _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
@@ -152,6 +153,34 @@ def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]
     return triangle
 
 
+def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray[np.int32]:
+    """Round each row of the table to integers with a squared norm of at most 4^norm_log2, in place.
+
+    Parameters
+    ----------
+    x : ndarray, shape (d, rows)
+        One row of the table a column.
+    norm_log2 : int
+        Bounds the result.
+    least : float
+        Rows whose largest entry is smaller than this, infinite or NaN become zero.
+
+    Returns
+    -------
+    ndarray of int32, shape (rows,)
+        The exponents e: each row was about its integers times 2^e.
+    """
+    entry_log2 = (2 * norm_log2 - (len(x) - 1).bit_length()) // 2
+    largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
+    hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
+    largest[hostile] = 1.0
+    x[:, hostile] = 0.0
+    exponent: NDArray[np.int32] = np.frexp(largest)[1] - np.int32(entry_log2)
+    x *= np.ldexp(1.0, -exponent)
+    np.rint(x, out=x)
+    return exponent
+
+
 class MappedRows:
     """Workspace that maps one block of rows after another.
 
@@ -175,15 +204,11 @@ class MappedRows:
     def __init__(self, lattice_map: LatticeMap, capacity: int) -> None:
         d = lattice_map.n_columns
         self._map = lattice_map
-        self._entry_log2 = (2 * _ENTRY_NORM_LOG2 - (d - 1).bit_length()) // 2
         exponents = lattice_map.column_exponents
         self._column_scale = np.ldexp(1.0, exponents)[:, None] if exponents.any() else None
         # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
         # are then too small to survive the rounding, so that flushing changes nothing.
         self._least_magnitude = np.ldexp(1.0, _LEAST_EXPONENT + max(0, int(exponents.max())))
-        # The division by 2^27 is done to the coefficients: multiples of 2^-27 add up as exactly
-        # as integers do.
-        self._triangle = np.asfortranarray(np.ldexp(lattice_map.coefficients, -_ENTRY_NORM_LOG2))
         self._storage = np.empty(d * capacity)
 
     @property
@@ -204,25 +229,13 @@ class MappedRows:
                 np.copyto(target, column, casting="unsafe")
         if constant:
             x[own] = 1.0
-        self.shift = self._to_integers(x)
-        apply_triangular(self._triangle, x)
-        np.rint(x, out=x)
-        self.values = x
-        self.squares = self.squared_norms()
-
-    def _to_integers(self, x: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Round every row of `x` to integers with a squared norm of at most 2^54."""
         if self._column_scale is not None:
             x *= self._column_scale
-        largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
-        hostile = np.flatnonzero(~((largest >= self._least_magnitude) & (largest < np.inf)))
-        largest[hostile] = 1.0
-        x[:, hostile] = 0.0
-        exponent = np.frexp(largest)[1]
-        x *= np.ldexp(1.0, self._entry_log2 - exponent)
-        np.rint(x, out=x)
-        shift: NDArray[np.int32] = exponent + (_ENTRY_NORM_LOG2 - self._entry_log2)
-        return shift
+        self.shift = _round_rows(x, _ENTRY_NORM_LOG2, self._least_magnitude)
+        apply_triangular(self._map.coefficients, x)
+        self.shift += _round_rows(x, _IMAGE_NORM_LOG2, 1.0)
+        self.values = x
+        self.squares = self.squared_norms()
 
     def scaled(self, unit: float) -> NDArray[np.float64]:
         """Return `unit` times the length of one unit of `values`, for every row."""

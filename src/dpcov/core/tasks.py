@@ -18,9 +18,10 @@ from dpcov.core.lattice import Block
 SAMPLE_CHUNK = 1024
 """A scan of every k-th part of the rows takes every k-th run of this many rows."""
 
-_BLOCK_ENTRIES = 1 << 17
-_SHORTEST_BLOCK = 512
-_LONGEST_BLOCK = 1 << 13
+# No powers of two: columns that lie a power of two apart compete for the same cache lines.
+_BLOCK_ENTRIES = 200_000
+_SHORTEST_BLOCK = 488
+_LONGEST_BLOCK = 8168
 
 
 class RowWorker(Protocol):
@@ -71,6 +72,6 @@ def sampled_rows(n_rows: int, every: int) -> int:
 
 
 def block_length(n_columns: int) -> int:
-    """Return a block length that keeps a block in the cache; a power of two."""
-    fitting = 1 << (max(1, _BLOCK_ENTRIES // n_columns).bit_length() - 1)
+    """Return a block length that keeps a block in the cache."""
+    fitting = _BLOCK_ENTRIES // n_columns // 8 * 8
     return min(max(fitting, _SHORTEST_BLOCK), _LONGEST_BLOCK)
