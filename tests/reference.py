@@ -55,6 +55,8 @@ def lattice_row(row: Sequence[float], clipping: Clipping, lattice: Lattice) -> l
             factor = unclipped if unclipped <= whole else 0.0
         case Rule.DIRECTION:
             factor = whole
+        case Rule.TAIL:
+            factor = whole if unclipped > whole else 0.0
     result = [round(Fraction(v * factor)) for v in values]
     return result if sum(z * z for z in result) <= lattice.bound**2 else [0] * len(result)
 

@@ -61,7 +61,7 @@ def release(
     epsilon: Number | None = None,
     delta: Number | None = None,
     columns: Sequence[str] | None = None,
-    method: str = "gaussian",
+    method: str = "whitening",
     intercept: bool = True,
     rng: np.random.Generator | None = None,
     **options: Any,
@@ -79,7 +79,7 @@ def release(
         The budget as (epsilon, delta)-differential privacy, instead of `rho`.
     columns : sequence of str, optional
         For a dataframe, which columns to use; for an array, their names.
-    method : str, default "gaussian"
+    method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
         Whether a constant column joins the table, which makes means and covariances available.

@@ -32,6 +32,7 @@ def clippings(d: int) -> list[Clipping]:
         Clipping(first, 5.0),
         Clipping(first, 5.0, Rule.DROP),
         Clipping(first, 1.0, Rule.DIRECTION),
+        Clipping(first, 5.0, Rule.TAIL),
         Clipping(second, 4.0, earlier=(Shrinking(first, 3.0), Shrinking(LatticeMap.identity(d), 2.0))),
     ]
 
@@ -47,7 +48,7 @@ def scan_in_blocks(rows: NDArray[np.float64], task: GramTask, length: int) -> ND
     return worker.total()
 
 
-@pytest.mark.parametrize("clipping", clippings(4), ids=["clip", "drop", "direction", "chain"])
+@pytest.mark.parametrize("clipping", clippings(4), ids=["clip", "drop", "direction", "tail", "chain"])
 def test_the_gram_is_what_python_integers_give(clipping: Clipping) -> None:
     rows = table(n_rows=300, d=4)
     lattice = Lattice.for_table(len(rows), 4)
@@ -55,7 +56,7 @@ def test_the_gram_is_what_python_integers_give(clipping: Clipping) -> None:
     assert scan(rows, GramTask(clipping, lattice, constant=False)).tolist() == exact
 
 
-@pytest.mark.parametrize("clipping", clippings(7), ids=["clip", "drop", "direction", "chain"])
+@pytest.mark.parametrize("clipping", clippings(7), ids=["clip", "drop", "direction", "tail", "chain"])
 def test_the_gram_keeps_its_bits_whatever_the_order_blocks_threads_and_layout(clipping: Clipping) -> None:
     rows = table()
     task = GramTask(clipping, Lattice.for_table(len(rows), 7), constant=False)
@@ -104,7 +105,7 @@ def test_this_machines_blas_is_exact() -> None:
     hnp.arrays(np.float64, 3, elements=st.floats(width=64)),
     st.integers(0, 8),
     st.floats(1e-3, 1e3),
-    st.sampled_from(range(4)),
+    st.sampled_from(range(5)),
 )
 @settings(max_examples=200, deadline=None)
 def test_replacing_a_row_moves_the_gram_by_at_most_sqrt_2_b_squared(

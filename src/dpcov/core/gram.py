@@ -34,6 +34,8 @@ class Rule(enum.Enum):
     """Rows longer than the radius count as zero."""
     DIRECTION = "direction"
     """Every row takes the length of the radius: its direction alone counts."""
+    TAIL = "tail"
+    """Rows longer than the radius shrink to it, all others count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +85,10 @@ class _LatticeRows:
                 factor = np.minimum(unclipped, whole)
             elif clipping.rule is Rule.DROP:
                 factor = np.where(unclipped <= whole, unclipped, 0.0)
-            else:
+            elif clipping.rule is Rule.DIRECTION:
                 factor = whole
+            else:
+                factor = np.where(unclipped > whole, whole, 0.0)
             squares = rows.round_to_lattice(factor, lattice.bound)
             return rows.values, squares
 

@@ -31,7 +31,7 @@ _MAP_NORM_LOG2 = 26
 _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
 _LEAST_EXPONENT = -960
-_NEGLIGIBLE_EXPONENT_SPREAD = 6
+_NEGLIGIBLE_EXPONENT_SPREAD = 2
 _GREATEST_MAP_EXPONENT = 800
 
 Block = NDArray[np.float64] | Sequence[NDArray[np.generic]]
@@ -121,9 +121,7 @@ class LatticeMap:
         if abs(magnitude) > _GREATEST_MAP_EXPONENT:
             raise ArgumentError("map must have entries between 1e-240 and 1e240.")
         target = np.ldexp(target, -magnitude)
-        exponents = np.frexp(np.abs(target).max(axis=0))[1].astype(np.int64)
-        if exponents.max() - exponents.min() <= _NEGLIGIBLE_EXPONENT_SPREAD:
-            exponents[:] = 0
+        exponents = _column_exponents(target)
         triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
         norm = float(np.linalg.norm(triangle))
         units = ((1 << _MAP_NORM_LOG2) - d) / norm
@@ -143,6 +141,27 @@ class LatticeMap:
     def matrix(self) -> NDArray[np.float64]:
         """Return the matrix that this map stands for."""
         return np.ldexp(self.coefficients / self.scale, self.column_exponents)
+
+
+def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return powers of two that bring the columns of a table to a common scale.
+
+    A map that whitens a table tells the scale of each column: the norm of that row of its
+    inverse. Scaled by it, a row has entries of like size, and rounding them to a common
+    exponent costs least.
+    """
+    exponents = np.frexp(np.abs(matrix).max(axis=0))[1].astype(np.int64)
+    try:
+        scales = np.linalg.norm(np.linalg.inv(np.ldexp(matrix, -exponents)), axis=1)
+    except np.linalg.LinAlgError:
+        scales = np.ones(len(matrix))
+    if np.isfinite(scales).all() and (scales > 0).all():
+        exponents -= np.frexp(scales)[1]
+    exponents -= exponents.max()
+    if exponents.min() >= -_NEGLIGIBLE_EXPONENT_SPREAD:
+        return np.zeros(len(matrix), dtype=np.int64)
+    result: NDArray[np.int64] = exponents
+    return result
 
 
 def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from typing import Any
 from dpcov.core import ArgumentError, Curator
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.gaussian import estimate_gaussian
+from dpcov.methods.whitening import estimate_whitening
 
 __all__ = ["Estimate", "Method", "find_method", "methods"]
 
@@ -58,6 +59,14 @@ class Method:
 
 
 _METHODS = (
+    Method(
+        name="whitening",
+        citation="dpcov, after Mahpud, Sheffet: A Private Approximation of the 2nd-Moment Matrix of Any "
+        "Subsamplable Input (NeurIPS 2025)",
+        privacy="rho-zCDP",
+        needs="nothing",
+        estimate=estimate_whitening,
+    ),
     Method(
         name="gaussian",
         citation="Dwork, Talwar, Thakurta, Zhang: Analyze Gauss (STOC 2014)",
