@@ -24,7 +24,9 @@ Vector = NDArray[np.float64]
 RESOLVED = 1.5
 """A direction is resolved when its answer exceeds the noise norm by this factor."""
 
-_UNRESOLVED_LEVEL = 0.5
+UNRESOLVED_LEVEL = 0.5
+"""What is not resolved is taken to be this many times the noise norm."""
+
 _LARGEST_GAIN_RATIO = 2.0**20
 
 
@@ -52,6 +54,11 @@ class Frame:
 def initial_frame(n_columns: int) -> Frame:
     """Return the table's own coordinates, nothing resolved."""
     return Frame(np.eye(n_columns), np.zeros(n_columns, dtype=np.bool_))
+
+
+def resolved_frame(n_columns: int) -> Frame:
+    """Return the table's own coordinates, taken as they are."""
+    return Frame(np.eye(n_columns), np.ones(n_columns, dtype=np.bool_))
 
 
 def resolve_more(frame: Frame, rows: Matrix, signs: Matrix, noise_norm: float) -> Frame:
@@ -84,7 +91,7 @@ def resolve_more(frame: Frame, rows: Matrix, signs: Matrix, noise_norm: float) -
         forms = rows[open_] - share @ rows[known]
     values, vectors = np.linalg.eigh((remainder + remainder.T) / 2)
     found = values > RESOLVED * noise_norm
-    level = _UNRESOLVED_LEVEL * noise_norm
+    level = UNRESOLVED_LEVEL * noise_norm
     if not found.all():
         level = max(level, float(values[~found].mean()))
     values = np.where(found, values, level)
@@ -102,7 +109,7 @@ def resolve_more(frame: Frame, rows: Matrix, signs: Matrix, noise_norm: float) -
 def refine(rows: Matrix, signs: Matrix, noise_norm: float) -> Frame:
     """Whiten once more a frame whose directions are all resolved."""
     values, vectors = np.linalg.eigh((signs + signs.T) / 2)
-    shape = shape_from_signs(np.maximum(values, _UNRESOLVED_LEVEL * noise_norm))
+    shape = shape_from_signs(np.maximum(values, UNRESOLVED_LEVEL * noise_norm))
     updated = (vectors.T @ rows) / np.sqrt(shape)[:, None]
     return Frame(updated, np.ones(len(rows), dtype=np.bool_))
 

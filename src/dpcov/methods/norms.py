@@ -132,8 +132,20 @@ class NormHistogram:
         kept += max(float(self._counts[above].sum()), 0.0) * radius**2
         return 1 + lost / kept if kept > 0 else 1.0
 
-    def share_beyond(self, radius: float) -> float:
-        """Return the share of rows longer than `radius`, between 0 and 1."""
+    def dropping_correction(self, radius: float, rows_beyond: float) -> float:
+        """Return by what to multiply the mean over all rows once those beyond `radius` are dropped.
+
+        Rows far beyond are outliers: they no longer count. About `rows_beyond` rows just beyond
+        belong to the bulk: what they would have added is put back.
+        """
+        outliers = self._share_beyond(math.sqrt(2) * radius)
+        inside = (np.arange(len(self._counts)) > 0) & (self._high <= radius * 1.001)
+        kept = float(self._counts[inside] @ self._middle[inside] ** 2)
+        near = max(rows_beyond, 0.5 * _NEAR * self._sigma * math.sqrt(_FINE_WINDOW))
+        back = near * (1.1 * radius) ** 2 / kept if kept > 0 else 0.0
+        return (1 + back) / max(1 - outliers, 0.5)
+
+    def _share_beyond(self, radius: float) -> float:
         counts = self._counts[self._low >= radius * 0.999]
         # Only windows that are clearly no noise: many empty bins would add up to a large error.
         beyond = float(counts[-1]) if len(counts) else 0.0

@@ -48,6 +48,10 @@ _REFINED_ERROR = 0.2
 _POLISHED_ERROR = 0.07
 _USEFUL_POLISH = 0.25
 
+# If the whole budget leaves more noise than this in a direction of a white table, there are too
+# few rows to look for directions: one release of the rows as they are tells most.
+_FEW_ROWS = 0.25
+
 _MOST_ROUNDS = 25
 _MOST_IDLE_ROUNDS = 5
 _MOST_POLISHINGS = 4
@@ -55,6 +59,7 @@ _EVEN_SPREAD = 2.5
 _EXCESS = 2.0
 _LONG_TAIL = 6.0
 _SAMPLED_ROWS = 200_000
+_DROPPING_MARGIN = 1.05
 _CONFIDENCE = 0.95
 
 
@@ -91,11 +96,11 @@ class _Run:
         self.rounds.append(Round(purpose, share * self.rho, resolved))
 
     def noise(self, rank: int, rows: int, share: float) -> float:
-        """Noise norm for rows in the unit ball, among `rank` directions."""
+        """Return the noise norm for rows in the unit ball, among `rank` directions."""
         return directions.noise_norm(rank, 1.0) / (rows * math.sqrt(share * self.rho))
 
     def share_for(self, noise: float, rank: int, rows: int) -> float:
-        """The share of the budget for which `noise` is the noise norm."""
+        """Return the share of the budget for which `noise` is the noise norm."""
         return (directions.noise_norm(rank, 1.0) / (rows * noise)) ** 2 / self.rho
 
 
@@ -135,7 +140,8 @@ def estimate_whitening(
     known_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
     run = _Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho))
-    frame = _find_directions(run, least)
+    few_rows = run.noise(run.d, run.n, 1.0) * run.d > _FEW_ROWS
+    frame = directions.resolved_frame(run.d) if few_rows else _find_directions(run, least)
     frame, typical, histogram = _polish(run, frame, contamination, known_radius)
     if m is not None:
         clip = math.sqrt(m * (1 + (alpha or 0.0))) * typical / math.sqrt(max(frame.rank, 1))
@@ -251,10 +257,11 @@ def _polish(
     every = max(1, run.n // (2 * _SAMPLED_ROWS))
     rows = sampled_rows(run.n, every)
     typical = _look_at_scale(run, frame, max(1, run.n // _SAMPLED_ROWS), radius).typical
+    best = frame.rank
     for attempt in range(_MOST_POLISHINGS + 1):
         histogram = _ask_norms(run, frame, typical)
         rank = max(frame.rank, 1)
-        clip = histogram.radius(_directional_count(run, rank), ignore_beyond=contamination * run.n)
+        clip = histogram.radius(_directional_count(run, rank, run.left), ignore_beyond=contamination * run.n)
         whole = run.noise(rank, rows, 1.0) * clip**2 / (typical**2 / rank)
         share = min(max((whole / _POLISHED_ERROR) ** 2, _LEAST_FOR_POLISHING), _MOST_FOR_POLISHING)
         hopeless = whole / math.sqrt(share) > _USEFUL_POLISH
@@ -267,29 +274,26 @@ def _polish(
         noise = directions.noise_norm(run.d, answer.sigma)
         values, vectors = np.linalg.eigh(answer.mean())
         found = values > directions.RESOLVED * noise
-        level = np.where(found, values, directions.RESOLVED * noise)
-        before, frame = (
-            frame,
-            directions.limit_gains(
-                Frame((vectors.T @ lattice_map.matrix()) / np.sqrt(level)[:, None], found)
-            ),
-        )
+        level = np.where(found, values, directions.UNRESOLVED_LEVEL * noise)
+        whitened = Frame((vectors.T @ lattice_map.matrix()) / np.sqrt(level)[:, None], found)
+        frame = directions.limit_gains(whitened)
         run.note("whitening", share, frame.rank)
         typical = math.sqrt(max(frame.rank, 1))
         spread = values[found].max() / values[found].min() if found.any() else math.inf
-        if spread < _EVEN_SPREAD and frame.rank <= before.rank:
+        best = max(best, frame.rank)
+        if spread < _EVEN_SPREAD and frame.rank == best:
             histogram = _ask_norms(run, frame, typical)
             break
     return frame, typical, histogram
 
 
-def _directional_count(run: _Run, rank: int) -> float:
+def _directional_count(run: _Run, rank: int, share: float) -> float:
     """How many rows to clip when their excess may lie in few directions.
 
     Clipping k rows in one direction costs k times their excess, a wider radius costs
     sqrt(2 rank / rho) times as much in noise; the root of the rank in between is a compromise.
     """
-    return math.sqrt(2 * rank / (run.left * run.rho)) * math.sqrt(rank)
+    return math.sqrt(2 * rank / (share * run.rho)) * math.sqrt(rank)
 
 
 def _choose_radius(run: _Run, frame: Frame, histogram: NormHistogram, contamination: float) -> float:
@@ -297,11 +301,14 @@ def _choose_radius(run: _Run, frame: Frame, histogram: NormHistogram, contaminat
     rank = max(frame.rank, 1)
     ignore = contamination * run.n
     narrow_count = 1.6 * rank * math.sqrt(2 * rank / (run.left * run.rho))
-    wide = histogram.radius(_directional_count(run, rank), ignore_beyond=ignore)
+    wide = histogram.radius(_directional_count(run, rank, run.left), ignore_beyond=ignore)
     narrow = histogram.radius(narrow_count, ignore_beyond=ignore)
-    if contamination or wide <= 1.02 * narrow:
+    if contamination:
+        # A dropped row takes all it has: a little further out few rows of the bulk are left.
+        return _DROPPING_MARGIN * wide
+    if wide <= 1.02 * narrow:
         return wide
-    between = histogram.radius(_directional_count(run, rank) * rank**0.25)
+    between = histogram.radius(_directional_count(run, rank, run.left) * rank**0.25)
     if 1.6 * rank < 9:
         return between
     # The directions of the rows beyond the narrow radius: if they agree, clipping there would bias
@@ -317,7 +324,7 @@ def _choose_radius(run: _Run, frame: Frame, histogram: NormHistogram, contaminat
     return narrow if (wide / narrow) ** 2 < 1.4 else between
 
 
-def _release(
+def _release(  # noqa: PLR0917 - the story so far
     run: _Run, frame: Frame, typical: float, histogram: NormHistogram, clip: float, contamination: float
 ) -> Estimate:
     """Spend what is left on the Gram matrix of the whitened rows, and map it back."""
@@ -328,9 +335,12 @@ def _release(
         Clipping(lattice_map, clip, rule), run.curator.remaining.rho, purpose="the released matrix"
     )
     run.note("release", share, frame.rank)
-    factor = 1 / max(1 - histogram.share_beyond(clip), 0.5) if contamination else histogram.correction(clip)
+    if contamination:
+        factor = histogram.dropping_correction(clip, _directional_count(run, max(frame.rank, 1), share) / 2)
+    else:
+        factor = histogram.correction(clip)
     white = answer.mean() * factor
-    inverse = np.linalg.inv(lattice_map.matrix())
+    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(white) @ inverse.T
     sigma = answer.sigma * factor
     return Estimate(
