@@ -21,8 +21,8 @@ _BUMP = 5.0
 
 
 def coarse_grid() -> LogNormGrid:
-    """Bins that cover every norm that float64 rows can have."""
-    return LogNormGrid(lowest=-1100, highest=1100, halves=_COARSE_HALVES)
+    """Bins that cover every norm whose square float64 can hold."""
+    return LogNormGrid(lowest=-500, highest=500, halves=_COARSE_HALVES)
 
 
 def fine_grid(typical: float, n_rows: int) -> LogNormGrid:
@@ -49,12 +49,15 @@ class Scale:
     excess: float
 
 
-def find_scale(answer: NoisyCounts) -> Scale:
-    """Find the typical norm in a histogram over all norms."""
+def find_scale(answer: NoisyCounts) -> Scale | None:
+    """Find the typical norm in a histogram over all norms; None if all of it may be noise."""
     counts = answer.counts.astype(np.float64)
     counts[[0, -1]] = 0.0
     edges = answer.grid.edges()
-    mode = int(np.argmax(np.convolve(counts, np.ones(5), "same")[1:-1])) + 1
+    smooth = np.convolve(counts, np.ones(5), "same")
+    mode = int(np.argmax(smooth[1:-1])) + 1
+    if smooth[mode] < _BUMP * math.sqrt(5 * float(answer.variance)):
+        return None
     typical = math.sqrt(edges[mode - 1] * edges[mode])
     pairs = counts[:-1] + counts[1:]
     significant = pairs > _BUMP * math.sqrt(2 * float(answer.variance))
@@ -70,13 +73,17 @@ class NormHistogram:
     ----------
     answer : NoisyCounts
         On a grid of `fine_grid`.
+    n_rows : int
+        Rows of the whole table, of which the answer may have read a part. Numbers of rows
+        below refer to the whole table.
     """
 
-    def __init__(self, answer: NoisyCounts) -> None:
+    def __init__(self, answer: NoisyCounts, n_rows: int) -> None:
         edges = answer.grid.edges()
         self._counts = answer.counts.astype(np.float64)
         self._sigma = math.sqrt(float(answer.variance))
         self._n_rows = answer.n_rows
+        self._part = answer.n_rows / n_rows
         self._low = np.concatenate([[edges[0] / 2], edges])
         self._high = np.concatenate([edges, [edges[-1] * 2]])
         self._middle = np.sqrt(self._low * self._high)
@@ -99,10 +106,10 @@ class NormHistogram:
             Far bumps of up to this many rows together are left outside.
         """
         window_sigma = self._sigma * math.sqrt(_FINE_WINDOW)
-        wanted = max(rows_beyond, _NEAR * window_sigma)
+        wanted = max(rows_beyond * self._part, _NEAR * window_sigma)
         start = self._mode
         for far in np.flatnonzero(self._windows >= max(wanted, _FAR * window_sigma)):
-            if far > start and self._counts[far:].sum() > ignore_beyond:
+            if far > start and self._counts[far:].sum() > ignore_beyond * self._part:
                 start = int(far)
         i = start
         while i < len(self._counts) - 1 and self._windows[i] >= wanted:
@@ -141,7 +148,7 @@ class NormHistogram:
         outliers = self._share_beyond(math.sqrt(2) * radius)
         inside = (np.arange(len(self._counts)) > 0) & (self._high <= radius * 1.001)
         kept = float(self._counts[inside] @ self._middle[inside] ** 2)
-        near = max(rows_beyond, 0.5 * _NEAR * self._sigma * math.sqrt(_FINE_WINDOW))
+        near = max(rows_beyond * self._part, 0.5 * _NEAR * self._sigma * math.sqrt(_FINE_WINDOW))
         back = near * (1.1 * radius) ** 2 / kept if kept > 0 else 0.0
         return (1 + back) / max(1 - outliers, 0.5)
 
