@@ -124,6 +124,13 @@ class NormHistogram:
         part = 1.0 if steep else math.log(before / wanted) / max(math.log(before / after), 1e-9)
         return float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part)
 
+    def excess(self, typical: float) -> float:
+        """Return how many times more second moment some far rows have than the typical ones."""
+        significant = self._windows >= _FAR * self._sigma * math.sqrt(_FINE_WINDOW)
+        far = significant & (self._low > 2 * typical)
+        shares = self._windows[far] / self._n_rows * (self._low[far] / typical) ** 2
+        return float(shares.max(initial=0.0))
+
     def correction(self, radius: float) -> float:
         """Return E|y|^2 / E min(|y|, radius)^2, drawn to 1 where the histogram cannot tell."""
         inside = np.arange(len(self._counts)) > 0

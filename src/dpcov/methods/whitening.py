@@ -48,7 +48,7 @@ _FEW_ROWS = 0.25
 
 _MOST_POLISHINGS = 4
 _EVEN_SPREAD = 2.5
-_LONG_TAIL = 6.0
+_EXCESS = 2.0
 _DROPPING_MARGIN = 1.05
 _CONFIDENCE = 0.95
 
@@ -158,7 +158,9 @@ def _polish(run: Run, plan: _Plan, contamination: float, tail_radius: float | No
         whole = run.noise(plan.rank, rows, 1.0) * (clip / plan.unit) ** 2
         share = min(max((whole / _POLISHED_ERROR) ** 2, _LEAST_FOR_POLISHING), _MOST_FOR_POLISHING)
         hopeless = whole / math.sqrt(share) > _USEFUL_POLISH
-        distorted = not plan.frame.resolved.all() and clip > _LONG_TAIL * plan.typical
+        # Few long rows outweigh all others: their direction was amplified too far, however
+        # noisy the answer, it tells that.
+        distorted = plan.histogram is not None and plan.histogram.excess(plan.typical) > _EXCESS
         if attempt == _MOST_POLISHINGS or (hopeless and not distorted):
             return plan
         lattice_map = LatticeMap.from_matrix(plan.frame.rows)
@@ -167,14 +169,16 @@ def _polish(run: Run, plan: _Plan, contamination: float, tail_radius: float | No
         noise = directions.noise_norm(run.d, answer.sigma)
         values, vectors = np.linalg.eigh(answer.mean())
         found = values > directions.RESOLVED * noise
-        level = np.where(found, values, directions.UNRESOLVED_LEVEL * noise)
-        whitened = Frame((vectors.T @ lattice_map.matrix()) / np.sqrt(level)[:, None], found)
+        # What the answer cannot tell from noise is small, or as it was before if noise is larger.
+        level = np.where(found, values, min(directions.UNRESOLVED_LEVEL * noise, plan.unit**2))
+        resolved = found | (plan.frame.resolved.all() & (noise > plan.unit**2))
+        whitened = Frame((vectors.T @ lattice_map.matrix()) / np.sqrt(level)[:, None], resolved)
         frame = directions.limit_gains(whitened)
         plan = _Plan(frame, math.sqrt(max(frame.rank, 1)))
         run.note("whitening", share, frame.rank)
         spread = values[found].max() / values[found].min() if found.any() else math.inf
         best = max(best, frame.rank)
-        if spread < _EVEN_SPREAD and frame.rank == best:
+        if spread < _EVEN_SPREAD and frame.rank == best and not hopeless:
             return plan if tail_radius is not None else replace(plan, histogram=_ask_norms(run, plan))
     return plan
 
