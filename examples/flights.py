@@ -60,7 +60,7 @@ def main() -> None:
         }
     )
     found, error = result.diagnostics["resolved"], result.diagnostics["predicted_error"]
-    summary = f"{found} of {len(COLUMNS) + 1} directions resolved; error at most {error:.1%} in each (95% confidence)."
+    summary = f"{found} of {len(COLUMNS) + 1} directions resolved, each within {error:.1%} (95% sure)."
     report = "\n".join(
         [
             f"{len(flights):,} flights, {len(COLUMNS)} columns, epsilon = {EPSILON:g}, delta = {DELTA:g}",
