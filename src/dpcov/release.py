@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import Budget, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
+from dpcov.core import ArgumentError, Budget, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.methods import find_method
 from dpcov.sources import open_source
@@ -97,6 +97,8 @@ def release(
     *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public size
     that differ in one row. Column names, dtypes and the number of rows are public.
     """
+    if not isinstance(intercept, bool):
+        raise ArgumentError(f"intercept must be True or False, got {intercept!r}.")
     chosen = find_method(method)
     chosen.check(options)
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -283,3 +284,23 @@ def test_cost_fits_only_if_both_parts_fit() -> None:
     assert limit.fits_within(limit)
     assert not PrivacyCost(Fraction(2), Fraction(0)).fits_within(limit)
     assert not PrivacyCost(Fraction(0), Fraction(1)).fits_within(limit)
+
+
+def test_numpy_integers_do_not_wrap_around() -> None:
+    budget = Budget(PrivacyCost(Fraction(250)))
+    budget.charge(PrivacyCost(np.uint8(200)), "first")  # type: ignore[arg-type]
+    with pytest.raises(BudgetError):
+        budget.charge(PrivacyCost(np.uint8(200)), "second")  # type: ignore[arg-type]
+
+
+def test_a_forked_process_cannot_spend_its_parents_budget() -> None:
+    budget = Budget(PrivacyCost(Fraction(1)))
+    child = os.fork()
+    if child == 0:
+        try:
+            budget.charge(PrivacyCost(Fraction(1)), "in the child")
+        except BudgetError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    budget.charge(PrivacyCost(Fraction(1)), "in the parent")

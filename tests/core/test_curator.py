@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,3 +216,54 @@ def test_bad_group_sizes_are_refused(size: int) -> None:
     subject, _ = curator(gaussian_rows(), delta=1e-5)
     with pytest.raises(ArgumentError, match="group_size"):
         subject.agreement(Clipping(LatticeMap.identity(4), 1.0), size, 1.0, epsilon=1, delta=1e-6, purpose="")
+
+
+@pytest.mark.parametrize("big", [0.0, 1e307, np.inf, 1e-300])
+def test_no_row_makes_group_statistics_fail_or_warn(big: float) -> None:
+    rows = np.zeros((400, 3))
+    rows[7] = big
+    rows[11, 0] = -big
+    for radius in (1e-140, 1.0, 1e140):
+        subject, _ = curator(rows, rho=100, delta=0.5)
+        clipping = Clipping(LatticeMap.identity(3), radius)
+        for size in (1, 100):
+            subject.least_eigenvalue_buckets(clipping, size, 0.5, epsilon=1, delta=0.01, purpose="")
+            subject.agreement(clipping, size, 1e6, epsilon=1, delta=0.01, purpose="")
+
+
+BAD_QUERIES: dict[str, Callable[[Curator], object]] = {
+    "tiny rho": lambda c: c.log_norms(LatticeMap.identity(4), GRID, 1e-36, purpose=""),
+    "huge radius": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1e170), 1, purpose=""),
+    "tiny radius": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1e-170), 1, purpose=""),
+    "every": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1.0), 1, purpose="", every=2.0),  # type: ignore[arg-type]
+    "group size": lambda c: c.agreement(
+        Clipping(LatticeMap.identity(4), 1.0), 10.5, 1.0, epsilon=1, delta=0.1, purpose=""  # type: ignore[arg-type]
+    ),
+    "distance": lambda c: c.agreement(
+        Clipping(LatticeMap.identity(4), 1.0), 10, 1e300, epsilon=1, delta=0.1, purpose=""
+    ),
+    "earlier map": lambda c: c.agreement(
+        Clipping(LatticeMap.identity(4), 1.0, earlier=(Shrinking(LatticeMap.identity(3), 1.0),)),
+        10, 1.0, epsilon=1, delta=0.1, purpose="",
+    ),
+    "rule": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1.0, "shrink"), 1, purpose=""),  # type: ignore[arg-type]
+    "grid": lambda c: c.log_norms(LatticeMap.identity(4), LogNormGrid(1.5, 3, 1), 1, purpose=""),  # type: ignore[arg-type]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", BAD_QUERIES.values(), ids=BAD_QUERIES)
+def test_bad_queries_are_refused_before_anything_is_spent(ask: Callable[[Curator], object]) -> None:
+    subject, source = curator(gaussian_rows(), rho=10, delta=0.5)
+    with pytest.raises(ArgumentError):
+        ask(subject)
+    assert subject.remaining.rho == 10
+    assert source.scans == 0
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    subject, _ = curator(gaussian_rows(), rho=10)
+    one: Any = np.int64(1)
+    radius: Any = np.float32(1.0)
+    subject.log_norms(LatticeMap.identity(4), GRID, one, purpose="")
+    subject.gram(Clipping(LatticeMap.identity(4), radius), np.float64(0.5), purpose="")
+    assert subject.remaining.rho == Fraction(17, 2)

@@ -126,3 +126,28 @@ def test_whatever_the_factor_no_row_leaves_the_ball(seed: int) -> None:
     for column, square in zip(mapped.values.T.tolist(), squares.tolist(), strict=True):
         exact = sum(int(v) ** 2 for v in column)
         assert exact == square <= (1 << 20) ** 2
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "exponents"),
+    [
+        (np.ones((50, 1)), np.zeros(50)),
+        (np.ones((2, 2)), np.zeros(2)),
+        (np.eye(2) / 3, np.zeros(2)),
+        (np.eye(2) * 2.0**26, np.zeros(2)),
+        (np.eye(2) * np.nan, np.zeros(2)),
+        (np.eye(2), np.zeros(3)),
+        (np.eye(2), np.array([0, -1000])),
+    ],
+)
+def test_a_map_that_would_not_be_exact_cannot_be_made(
+    coefficients: NDArray[np.float64], exponents: NDArray[np.int64]
+) -> None:
+    with pytest.raises(ArgumentError, match="map"):
+        LatticeMap(coefficients, 1.0, exponents)
+
+
+def test_a_map_cannot_be_changed() -> None:
+    lattice_map = LatticeMap.identity(2)
+    with pytest.raises(ValueError, match="read-only"):
+        lattice_map.coefficients[0, 0] = 1e300

@@ -109,6 +109,8 @@ def test_every_real_dtype_is_read(dtype: Any) -> None:
         (pd.DataFrame({"a": [1.0], "b": ["x"]}), r"not numeric: b\. Choose with columns=\[...\] among: a"),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "no rows"),
         (pl.DataFrame({"t": [None]}, schema={"t": pl.Date}), "not numeric: t"),
+        (pd.DataFrame(np.zeros((2, 2))), "no strings"),
+        (pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), "same name"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(data: Any, message: str) -> None:
@@ -137,6 +139,8 @@ def test_array_columns_must_name_all() -> None:
         ArraySource(rows(), ["a"])
     with pytest.raises(ArgumentError, match="repeat"):
         ArraySource(rows(), ["a", "a", "b"])
+    with pytest.raises(ArgumentError, match="list"):
+        ArraySource(rows(), "abc")
 
 
 def test_a_scan_does_not_copy_the_table() -> None:

@@ -10,6 +10,7 @@ The proof note is ``budget.md``.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,6 +39,10 @@ class PrivacyCost:
 
     rho: Fraction
     delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", as_fraction(self.rho, "rho"))
+        object.__setattr__(self, "delta", as_fraction(self.delta, "delta"))
 
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
         return PrivacyCost(self.rho + other.rho, self.delta + other.delta)
@@ -183,6 +188,7 @@ class Budget:
         self._charges: list[Charge] = []
         self._spent = PrivacyCost(Fraction(0))
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def limit(self) -> PrivacyCost:
@@ -198,6 +204,11 @@ class Budget:
         """Debit `cost`, or raise `BudgetError` and debit nothing."""
         if cost.rho < 0 or cost.delta < 0:
             raise ArgumentError(f"a cost cannot be negative, got {cost}.")
+        if os.getpid() != self._process:
+            raise BudgetError(
+                "this budget belongs to the process that made it: after a fork both would spend it. "
+                "Nothing was spent; make a new one from what this process may spend."
+            )
         with self._lock:
             if not (self._spent + cost).fits_within(self._limit):
                 left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
@@ -219,7 +230,11 @@ def as_fraction(value: Number, name: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise ArgumentError(f"{name} must be a number, got {type(value).__name__}.")
     try:
-        exact = Fraction(value) if isinstance(value, Rational | Decimal) else Fraction(float(value))
+        if isinstance(value, Rational):
+            # int(): a numpy integer would stay one inside the Fraction, and wrap around.
+            exact = Fraction(int(value.numerator), int(value.denominator))
+        else:
+            exact = Fraction(value) if isinstance(value, Decimal) else Fraction(float(value))
     except (ValueError, OverflowError):
         raise ArgumentError(f"{name} must be finite, got {value}.") from None
     if abs(exact) > _GREATEST_NUMBER:

@@ -8,7 +8,7 @@ a curator and its answers, never a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -27,6 +27,8 @@ from dpcov.core.tasks import Source, sampled_rows
 
 _LARGEST_GROUP_STATISTIC = 1 << 27
 _LARGEST_NOISE_VARIANCE = 1 << 114
+_LARGEST_RADIUS = 1e140
+_LARGEST_DISTANCE = 1e6
 
 
 class Curator:
@@ -102,8 +104,8 @@ class Curator:
         the diagonal and s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
         """
         cost = _gaussian_cost(rho)
-        maps = [clipping.lattice_map, *(step.lattice_map for step in clipping.earlier)]
-        self._check(maps, [clipping.radius, *(step.radius for step in clipping.earlier)], every)
+        self._check_clipping(clipping)
+        every = _whole(every, "every")
         lattice, d = self._lattice, self.n_columns
         variance = 2 * math.ceil(Fraction(lattice.bound**4, 2) / cost.rho)
         if variance > _LARGEST_NOISE_VARIANCE:
@@ -132,12 +134,13 @@ class Curator:
         ``1 / rho`` (``log_norms.md``).
         """
         cost = _gaussian_cost(rho)
-        self._check([lattice_map], [], every)
-        if grid.highest <= grid.lowest or grid.halves < 1:
-            raise ArgumentError("grid must have a highest exponent above its lowest, and halves >= 1.")
+        self._check_map(lattice_map)
+        every = _whole(every, "every")
+        variance = 1 / cost.rho
+        if variance > _LARGEST_NOISE_VARIANCE:
+            raise ArgumentError(f"rho={float(cost.rho):g} is too small for a histogram; ask for more.")
         self._budget.charge(cost, purpose)
         exact = self._source.scan(LogNormTask(lattice_map, grid, self._constant), every=every)
-        variance = 1 / cost.rho
         noise = discrete_gaussian(self._bits, variance, grid.n_bins)
         return NoisyCounts(exact + noise, variance, grid, sampled_rows(self.n_rows, every))
 
@@ -166,10 +169,10 @@ class Curator:
         (``groups.md``).
         """
         budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
-        self._check([clipping.lattice_map], [clipping.radius], 1)
+        self._check_clipping(clipping)
         if not 0 < ratio < 1:
             raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
-        self._check_groups(group_size)
+        group_size = self._group_size(group_size)
         scale = 2 / budget_epsilon
         threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
@@ -209,10 +212,10 @@ class Curator:
         of T groups; the count gets truncated discrete Laplace noise (``groups.md``).
         """
         budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
-        self._check([clipping.lattice_map], [clipping.radius], 1)
-        if not distance > 0:
-            raise ArgumentError(f"distance must be greater than 0, got {distance:g}.")
-        self._check_groups(group_size)
+        self._check_clipping(clipping)
+        if not 0 < distance <= _LARGEST_DISTANCE:
+            raise ArgumentError(f"distance must be greater than 0 and at most 1e6, got {distance:g}.")
+        group_size = self._group_size(group_size)
         n_groups = self.n_rows // group_size
         bound = truncation_bound(n_groups - 1, budget_epsilon, budget_delta)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
@@ -230,20 +233,23 @@ class Curator:
         task = GroupGramTask(clipping, self._lattice, self._constant, groups, n_groups)
         return self._source.scan(task), n_groups
 
-    def _check(self, maps: Sequence[LatticeMap], radii: Sequence[float], every: int) -> None:
-        for lattice_map in maps:
-            if lattice_map.n_columns != self.n_columns:
-                raise ArgumentError(
-                    f"map takes {lattice_map.n_columns} columns, but the table has {self.n_columns}."
-                )
-        for radius in radii:
-            if not (radius > 0 and math.isfinite(radius)):
-                raise ArgumentError(f"radius must be a finite number greater than 0, got {radius:g}.")
-        if every < 1:
-            raise ArgumentError(f"every must be at least 1, got {every}.")
+    def _check_map(self, lattice_map: LatticeMap) -> None:
+        if lattice_map.n_columns != self.n_columns:
+            raise ArgumentError(
+                f"map takes {lattice_map.n_columns} columns, but the table has {self.n_columns}."
+            )
 
-    def _check_groups(self, group_size: int) -> None:
-        n_groups = self.n_rows // group_size if group_size >= 1 else 0
+    def _check_clipping(self, clipping: Clipping) -> None:
+        maps = [clipping.lattice_map, *(step.lattice_map for step in clipping.earlier)]
+        radii = [clipping.radius, *(step.radius for step in clipping.earlier)]
+        for lattice_map, radius in zip(maps, radii, strict=True):
+            self._check_map(lattice_map)
+            if not 1 / _LARGEST_RADIUS <= radius <= _LARGEST_RADIUS:
+                raise ArgumentError(f"radius must lie between 1e-140 and 1e140, got {radius:g}.")
+
+    def _group_size(self, group_size: int) -> int:
+        group_size = _whole(group_size, "group_size")
+        n_groups = self.n_rows // group_size
         if n_groups < 2:
             raise ArgumentError(
                 f"group_size must leave at least two groups of {self.n_rows} rows, got {group_size}."
@@ -252,6 +258,17 @@ class Curator:
             raise ArgumentError(
                 f"{n_groups} groups of {self.n_columns} columns need more than 1 GB; use larger groups."
             )
+        return group_size
+
+
+def _whole(value: int, name: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a whole number, got {value!r}.") from None
+    if number < 1:
+        raise ArgumentError(f"{name} must be at least 1, got {number}.")
+    return number
 
 
 def _gaussian_cost(rho: Number) -> PrivacyCost:

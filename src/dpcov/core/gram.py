@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.errors import ExactnessError
+from dpcov.core.errors import ArgumentError, ExactnessError
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Block, Lattice, LatticeMap, MappedRows
 from dpcov.core.tasks import RowWorker, block_length
@@ -23,6 +23,9 @@ class Shrinking:
 
     lattice_map: LatticeMap
     radius: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", float(self.radius))
 
 
 class Rule(enum.Enum):
@@ -59,6 +62,11 @@ class Clipping:
     radius: float
     rule: Rule = Rule.SHRINK
     earlier: tuple[Shrinking, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule):
+            raise ArgumentError(f"rule must be a Rule, got {self.rule!r}.")
+        object.__setattr__(self, "radius", float(self.radius))
 
 
 class _LatticeRows:

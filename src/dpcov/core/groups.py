@@ -30,8 +30,9 @@ def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArra
 
 def least_eigenvalues(grams: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
     """Return the least eigenvalue of each group's matrix times `unit`, at least 0."""
-    least = np.linalg.eigvalsh(grams.astype(np.float64) * unit)[:, 0]
-    positive: NDArray[np.float64] = np.maximum(least, 0.0)
+    with np.errstate(all="ignore"):
+        least = _eigenvalues(grams.astype(np.float64) * unit)[:, 0]
+    positive: NDArray[np.float64] = np.where(least > 0, least, 0.0)
     return positive
 
 
@@ -43,25 +44,43 @@ def count_agreeing_pairs(grams: NDArray[np.int64], distance: float) -> int:
     ``max(max m, 1 / min m) - 1``; infinite where either matrix is singular.
     """
     scaled = grams.astype(np.float64)
-    roots: list[NDArray[np.float64] | None] = []
-    for matrix in scaled:
-        try:
-            roots.append(np.linalg.inv(np.linalg.cholesky(matrix)))
-        except np.linalg.LinAlgError:
-            roots.append(None)
+    roots = [_inverse_root(matrix) for matrix in scaled]
     regular = np.array([root is not None for root in roots], dtype=np.bool_)
     agreeing = 0
-    for t, root in enumerate(roots):
-        others = np.flatnonzero(regular[t + 1 :]) + t + 1
-        if root is None or not len(others):
-            continue
-        with np.errstate(all="ignore"):
-            whitened = root @ scaled[others] @ root.T
-        # A matrix that overflowed agrees with none: no error may depend on the rows.
-        whitened[~np.isfinite(whitened).all(axis=(1, 2))] = 0.0
-        eigenvalues = np.linalg.eigvalsh(whitened)
-        least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
-        # least * (1 + distance) >= 1 says 1/least - 1 <= distance, and is false for least <= 0.
-        close = (greatest <= 1 + distance) & (least * (1 + distance) >= 1)
-        agreeing += int(np.count_nonzero(close))
+    with np.errstate(all="ignore"):
+        for t, root in enumerate(roots):
+            if root is None:
+                continue
+            # All later groups, singular ones too: a pair's place in the batch must not depend on
+            # other groups.
+            eigenvalues = _eigenvalues(root @ scaled[t + 1 :] @ root.T)
+            least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
+            # least * (1 + distance) >= 1 says 1/least - 1 <= distance, and is false for least <= 0.
+            close = (greatest <= 1 + distance) & (least * (1 + distance) >= 1)
+            agreeing += int(np.count_nonzero(close & regular[t + 1 :]))
     return agreeing
+
+
+def _inverse_root(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    try:
+        root: NDArray[np.float64] = np.linalg.inv(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return None
+    return root if np.isfinite(root).all() else None
+
+
+def _eigenvalues(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ascending eigenvalues, zeros for a matrix that has none: no error may depend on rows."""
+    finite = matrices.copy()
+    finite[~np.isfinite(finite).all(axis=(1, 2))] = 0.0
+    try:
+        return np.asarray(np.linalg.eigvalsh(finite), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.array([_eigenvalues_of_one(matrix) for matrix in finite])
+
+
+def _eigenvalues_of_one(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    try:
+        return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.zeros(len(matrix))

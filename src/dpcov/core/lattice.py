@@ -15,6 +15,7 @@ columns are scaled, or whose largest scaled entry is below about 1e-289, is the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
@@ -33,6 +34,7 @@ _SUM_LIMIT = 1 << 61
 _LEAST_EXPONENT = -960
 _NEGLIGIBLE_EXPONENT_SPREAD = 2
 _GREATEST_MAP_EXPONENT = 800
+_GREATEST_COLUMN_EXPONENT = 900
 
 Block = NDArray[np.float64] | Sequence[NDArray[np.generic]]
 """Some rows, one table column after another: shape (columns, rows), or a sequence of columns."""
@@ -91,6 +93,23 @@ class LatticeMap:
     scale: float
     column_exponents: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        coefficients = np.array(self.coefficients, dtype=np.float64, order="F")
+        exponents = np.array(self.column_exponents, dtype=np.int64)
+        d = len(coefficients)
+        if coefficients.shape != (d, d) or exponents.shape != (d,) or d == 0:
+            raise ArgumentError("map must be square, with an exponent for each column.")
+        if not (np.rint(coefficients) == coefficients).all() or np.triu(coefficients, 1).any():
+            raise ArgumentError("map must have integer coefficients below and on its diagonal only.")
+        if not _is_within(coefficients, 1 << (2 * _MAP_NORM_LOG2)):
+            raise ArgumentError("map must have a norm of at most 2^26; it may have too many columns.")
+        if np.abs(exponents).max() > _GREATEST_COLUMN_EXPONENT or not (0 < self.scale < math.inf):
+            raise ArgumentError("map must scale columns by factors between 1e-270 and 1e270.")
+        coefficients.setflags(write=False)
+        exponents.setflags(write=False)
+        object.__setattr__(self, "coefficients", coefficients)
+        object.__setattr__(self, "column_exponents", exponents)
+
     @classmethod
     def identity(cls, n_columns: int) -> LatticeMap:
         """Return the identity on `n_columns` columns."""
@@ -128,9 +147,6 @@ class LatticeMap:
         coefficients = np.asfortranarray(np.rint(triangle * units))
         diagonal = np.diagonal(coefficients)
         np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
-        # Python integers: the one inequality that the exactness of every product rests on.
-        if sum(int(c) ** 2 for c in coefficients[np.tril_indices(d)]) > 1 << (2 * _MAP_NORM_LOG2):
-            raise ArgumentError("map has too many columns to be rounded to integers.")
         return cls(coefficients, float(np.ldexp(units, -magnitude)), exponents)
 
     @property
@@ -141,6 +157,15 @@ class LatticeMap:
     def matrix(self) -> NDArray[np.float64]:
         """Return the matrix that this map stands for."""
         return np.ldexp(self.coefficients / self.scale, self.column_exponents)
+
+
+def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
+    """Whether the sum of squares is at most `limit`, in integers: all exactness rests on it."""
+    if not np.abs(coefficients).max() <= 1 << _MAP_NORM_LOG2:
+        return False
+    squares = coefficients.astype(np.int64) ** 2
+    high, low = int((squares >> 26).sum()), int((squares & ((1 << 26) - 1)).sum())
+    return (high << 26) + low <= limit
 
 
 def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -157,7 +182,7 @@ def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
         scales = np.ones(len(matrix))
     if np.isfinite(scales).all() and (scales > 0).all():
         exponents -= np.frexp(scales)[1]
-    exponents -= exponents.max()
+    exponents = np.maximum(exponents - exponents.max(), -_GREATEST_COLUMN_EXPONENT)
     if exponents.min() >= -_NEGLIGIBLE_EXPONENT_SPREAD:
         return np.zeros(len(matrix), dtype=np.int64)
     result: NDArray[np.int64] = exponents

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import check_blas
 from dpcov.core.lattice import Block, LatticeMap, MappedRows
 from dpcov.core.tasks import RowWorker, block_length
@@ -26,6 +27,12 @@ class LogNormGrid:
     lowest: int
     highest: int
     halves: int
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(number, int) for number in (self.lowest, self.highest, self.halves)):
+            raise ArgumentError("grid must be made of whole numbers.")
+        if self.highest <= self.lowest or self.halves < 1:
+            raise ArgumentError("grid must have a highest exponent above its lowest, and halves >= 1.")
 
     @property
     def n_bins(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 
 from dpcov.core import ArgumentError, Source
 from dpcov.sources.arrays import ArraySource, FrameSource
@@ -26,7 +27,10 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
     """
     if isinstance(data, np.ndarray):
         return ArraySource(data, columns)
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+    except DuplicateError:
+        raise ArgumentError("data has two columns of the same name; rename one first.") from None
     if isinstance(frame, nw.DataFrame):
         return FrameSource(frame, columns)
     raise ArgumentError(

@@ -59,6 +59,16 @@ _limit_users = 0
 _limit = None
 
 
+def _forget_limit() -> None:
+    """Start anew in a forked process: its parent's scans do not run here."""
+    global _limit_lock, _limit_users, _limit
+    _limit_lock, _limit_users, _limit = threading.Lock(), 0, None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_limit)
+
+
 @contextmanager
 def _single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread while any scan runs; the last one out restores what was before."""

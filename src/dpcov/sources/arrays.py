@@ -88,11 +88,12 @@ class ArraySource(_InMemory):
     ) -> None:
         if isinstance(array, np.ma.MaskedArray):
             raise ArgumentError("data is a masked array; fill the masked entries with NaN first.")
+        array = np.asarray(array)
         if array.ndim != 2:
             raise ArgumentError(f"data must have two dimensions (rows and columns), got {array.ndim}.")
         if array.dtype.kind not in "biuf":
             raise ArgumentError(f"data must hold real numbers, got dtype {array.dtype}.")
-        names = tuple(f"x{i}" for i in range(array.shape[1])) if columns is None else tuple(columns)
+        names = tuple(f"x{i}" for i in range(array.shape[1])) if columns is None else _names(columns)
         if len(names) != array.shape[1]:
             raise ArgumentError(
                 f"columns must name each of the {array.shape[1]} columns of data, got {len(names)} names."
@@ -126,19 +127,27 @@ class FrameSource(_InMemory):
         *,
         threads: int | None = None,
     ) -> None:
-        wanted = tuple(frame.columns) if columns is None else columns
+        if not all(isinstance(name, str) for name in frame.columns):
+            raise ArgumentError("data has column names that are no strings; rename its columns first.")
+        wanted = tuple(frame.columns) if columns is None else _names(columns)
         check_columns(wanted, frame.columns, _numeric_columns(frame))
-        super().__init__(len(frame), tuple(wanted), threads)
+        super().__init__(len(frame), wanted, threads)
         self._series = [frame.get_column(name) for name in wanted]
 
     def _rows(self, span: Span) -> Block:
         return [_to_numbers(series[span[0] : span[1]]) for series in self._series]
 
 
+def _names(columns: Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(columns, Sequence) or isinstance(columns, str | bytes):
+        raise ArgumentError("columns must be a list of column names.")
+    if not all(isinstance(name, str) for name in columns):
+        raise ArgumentError("columns must be a list of column names.")
+    return tuple(columns)
+
+
 def check_columns(wanted: Sequence[str], present: Sequence[str], numeric: Sequence[str]) -> None:
     """Raise an `ArgumentError` unless all `wanted` columns exist, once each, and are numeric."""
-    if isinstance(wanted, str) or not all(isinstance(name, str) for name in wanted):
-        raise ArgumentError("columns must be a list of column names.")
     missing = [name for name in wanted if name not in present]
     if missing:
         raise ArgumentError(f"columns not in data: {', '.join(missing)}. It has: {', '.join(present)}.")
