@@ -7,8 +7,11 @@ beside OpenDP's. Writes ``benchmarks/results/core.csv``.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +80,38 @@ def opendp_nanoseconds(sigma_log2: int, count: int = 5000) -> float:
     return min(seconds(lambda: mechanism(zeros)) for _ in range(2)) / count * 1e9
 
 
+def release_cost(n_rows: int = 1_000_000, n_columns: int = 50) -> dict[str, float]:
+    """Time and memory of one whole release by the default method, in a process of its own.
+
+    Returns the time as a multiple of ``X.T @ X`` in the same run, and the peak memory above what the
+    process held with the table alone.
+    """
+    code = f"""
+import json, time, numpy as np, dpcov
+rng = np.random.default_rng(0)
+mixing = np.linalg.qr(rng.normal(size=({n_columns}, {n_columns}))).Q * np.geomspace(1, 1e-3, {n_columns})
+table = np.empty(({n_rows}, {n_columns}))
+for first in range(0, len(table), 10_000):
+    table[first : first + 10_000] = rng.normal(size=table[first : first + 10_000].shape) @ mixing.T
+table.T @ table
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+before = peak()
+def best(action):
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[2]
+plain = best(lambda: table.T @ table)
+release = best(lambda: dpcov.release(table, rho=0.5, intercept=False))
+print(json.dumps({{"ratio": release / plain, "megabytes": (peak() - before) / 1024}}))
+"""
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    return dict(json.loads(found.stdout))
+
+
 def main() -> None:
     """Print and save all figures."""
     rows: list[dict[str, object]] = []
@@ -95,6 +130,12 @@ def main() -> None:
         ours, theirs = noise_nanoseconds(log2), opendp_nanoseconds(log2)
         print(f"{'2^' + str(log2):>8}{ours:>8.0f}{theirs:>10.0f}{theirs / ours:>8.0f}")
         rows.append({"what": f"noise sigma=2^{log2}", "ns": round(ours), "OpenDP ns": round(theirs)})
+    cost = release_cost()
+    print(
+        f"\nOne release, n = 1,000,000, d = 50: {cost['ratio']:.1f} times X.T @ X (limit 15), "
+        f"{cost['megabytes']:.0f} MB above the table (limit 300)"
+    )
+    rows.append({"what": "release n=1e6 d=50", **{k: round(v, 2) for k, v in cost.items()}})
     RESULTS.parent.mkdir(exist_ok=True)
     fields = list(dict.fromkeys(key for row in rows for key in row))
     with RESULTS.open("w", newline="") as file:

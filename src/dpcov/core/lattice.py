@@ -35,6 +35,8 @@ _LEAST_EXPONENT = -960
 _NEGLIGIBLE_EXPONENT_SPREAD = 2
 _GREATEST_MAP_EXPONENT = 800
 _GREATEST_COLUMN_EXPONENT = 900
+_TILE_ENTRIES = 1 << 15
+_LEAST_TILE = 512
 
 Block = NDArray[np.float64] | Sequence[NDArray[np.generic]]
 """Some rows, one table column after another: shape (columns, rows), or a sequence of columns."""
@@ -267,7 +269,11 @@ class MappedRows:
         x = self._storage[: d * rows].reshape(d, rows)
         own = d - 1 if constant else d
         if isinstance(block, np.ndarray):
-            np.copyto(x[:own], block, casting="unsafe")
+            # In tiles: a row-major table is then read once from memory, not once a column.
+            tile = max(_LEAST_TILE, _TILE_ENTRIES // d)
+            for first in range(0, rows, tile):
+                last = first + tile
+                np.copyto(x[:own, first:last], block[:, first:last], casting="unsafe")
         else:
             for target, column in zip(x[:own], block, strict=True):
                 np.copyto(target, column, casting="unsafe")
