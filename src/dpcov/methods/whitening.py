@@ -50,6 +50,7 @@ _MOST_POLISHINGS = 4
 _EVEN_SPREAD = 2.5
 _EXCESS = 2.0
 _DROPPING_MARGIN = 1.05
+_DIRECTIONAL_MARGIN = 1.1
 _CONFIDENCE = 0.95
 
 
@@ -220,7 +221,8 @@ def _choose_radius(run: Run, plan: _Plan, contamination: float) -> float:
     noise = directions.noise_norm(run.d, answer.sigma) / narrow**2 * run.n
     run.note("tail", _TAIL_SHARE, plan.frame.rank)
     if largest > 1.4 * noise + narrow_count / rank:
-        return wide
+        # The histogram cannot tell as few rows as would be right in one direction.
+        return _DIRECTIONAL_MARGIN * wide
     return narrow if (wide / narrow) ** 2 < 1.4 else between
 
 
