@@ -22,7 +22,7 @@ def gaussian_norms(n_rows: int = 100_000, d: int = 10, scale: float = 1.0) -> ND
     return np.asarray(np.linalg.norm(rows, axis=1) * scale, dtype=np.float64)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-140, 3e140])
+@pytest.mark.parametrize("scale", [1.0, 1e-130, 3e130])
 def test_the_typical_norm_is_found_at_any_scale(scale: float) -> None:
     found = find_scale(counts(gaussian_norms(scale=scale), coarse_grid(), sigma=10))
     assert found is not None

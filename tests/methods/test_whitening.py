@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpcov
@@ -146,6 +148,35 @@ def test_degenerate_tables_give_a_valid_matrix(rows: Matrix) -> None:
     matrix = release(rows).second_moment()
     assert np.isfinite(matrix).all()
     assert np.linalg.eigvalsh(matrix).min() > -1e-9
+
+
+@given(
+    n_rows=st.integers(1, 3000),
+    d=st.integers(1, 8),
+    log_rho=st.floats(-6, 1),
+    kind=st.sampled_from(["gaussian", "cauchy", "binary", "integers", "huge", "tiny"]),
+    contamination=st.sampled_from([0.0, 0.1]),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_table_and_no_budget_make_it_fail(  # noqa: PLR0917
+    n_rows: int, d: int, log_rho: float, kind: str, contamination: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    tables: dict[str, Matrix] = {
+        "gaussian": rng.normal(size=(n_rows, d)) * 10.0 ** rng.integers(-9, 9, size=d),
+        "cauchy": rng.standard_cauchy(size=(n_rows, d)),
+        "binary": (rng.random(size=(n_rows, d)) < 0.01).astype(np.float64),
+        "integers": rng.integers(-3, 3, size=(n_rows, d)).astype(np.float64),
+        "huge": rng.normal(size=(n_rows, d)) * 1e150,
+        "tiny": rng.normal(size=(n_rows, d)) * 1e-150,
+    }
+    rows = tables[kind]
+    result = release(rows, seed, rho=10.0**log_rho, contamination=contamination)
+    matrix = result.second_moment()
+    assert np.isfinite(matrix).all()
+    assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * np.abs(matrix).max()
+    assert result.receipt.spent.fits_within(result.receipt.limit)
 
 
 def test_what_is_told_saves_budget() -> None:

@@ -21,8 +21,8 @@ _BUMP = 5.0
 
 
 def coarse_grid() -> LogNormGrid:
-    """Bins that cover every norm whose square float64 can hold."""
-    return LogNormGrid(lowest=-500, highest=500, halves=_COARSE_HALVES)
+    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds."""
+    return LogNormGrid(lowest=-440, highest=440, halves=_COARSE_HALVES)
 
 
 def fine_grid(typical: float, n_rows: int) -> LogNormGrid:

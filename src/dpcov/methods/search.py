@@ -150,7 +150,7 @@ def look_at_scale(run: Run, frame: Frame, radius: float | None = None) -> Scale 
     """Find the typical norm in a frame, whatever it is."""
     every = max(1, run.n // SAMPLED_ROWS)
     enough = (8 / sampled_rows(run.n, every)) ** 2 / run.rho
-    share = min(max(enough, _SCALE_SHARE), _MOST_FOR_SCALE)
+    share = min(max(enough, _SCALE_SHARE), _MOST_FOR_SCALE, run.left / 2)
     grid = coarse_grid()
     if radius is not None:
         highest = math.ceil(math.log2(radius * float(np.linalg.norm(frame.rows, 2)))) + 1

@@ -37,6 +37,7 @@ _HISTOGRAM_SHARE = 0.03
 _TAIL_SHARE = 0.03
 _LEAST_FOR_POLISHING = 0.005
 _MOST_FOR_POLISHING = 0.06
+_LEAST_FOR_RELEASE = 0.4
 
 # Relative errors of the whitening map that the rounds aim at.
 _POLISHED_ERROR = 0.07
@@ -117,7 +118,7 @@ def _ask_norms(run: Run, plan: _Plan, every: int = 1) -> NormHistogram:
     answer = run.curator.log_norms(
         LatticeMap.from_matrix(plan.frame.rows),
         fine_grid(plan.typical, run.n),
-        Fraction(_HISTOGRAM_SHARE * run.rho),
+        Fraction(min(_HISTOGRAM_SHARE, run.left / 4) * run.rho),
         purpose="histogram of the norms",
         every=every,
     )
@@ -162,7 +163,8 @@ def _polish(run: Run, plan: _Plan, contamination: float, tail_radius: float | No
         # Few long rows outweigh all others: their direction was amplified too far, however
         # noisy the answer, it tells that.
         distorted = plan.histogram is not None and plan.histogram.excess(plan.typical) > _EXCESS
-        if attempt == _MOST_POLISHINGS or (hopeless and not distorted):
+        spent_up = run.left < _LEAST_FOR_RELEASE
+        if attempt == _MOST_POLISHINGS or spent_up or (hopeless and not distorted):
             return plan
         lattice_map = LatticeMap.from_matrix(plan.frame.rows)
         rule = Rule.DROP if contamination else Rule.SHRINK
@@ -212,14 +214,13 @@ def _choose_radius(run: Run, plan: _Plan, contamination: float) -> float:
         return between
     # The directions of the rows beyond the narrow radius: if they agree, clipping there would bias
     # one direction; if not, it takes the same from all, which the correction gives back.
+    share = min(_TAIL_SHARE, run.left / 4)
     answer = run.gram(
-        Clipping(LatticeMap.from_matrix(plan.frame.rows), narrow, Rule.TAIL),
-        _TAIL_SHARE,
-        "directions of the tail",
+        Clipping(LatticeMap.from_matrix(plan.frame.rows), narrow, Rule.TAIL), share, "directions of the tail"
     )
     largest = float(np.linalg.eigvalsh(answer.mean())[-1]) / narrow**2 * run.n
     noise = directions.noise_norm(run.d, answer.sigma) / narrow**2 * run.n
-    run.note("tail", _TAIL_SHARE, plan.frame.rank)
+    run.note("tail", share, plan.frame.rank)
     if largest > 1.4 * noise + narrow_count / rank:
         # The histogram cannot tell as few rows as would be right in one direction.
         return _DIRECTIONAL_MARGIN * wide
