@@ -25,14 +25,14 @@ SAMPLED_ROWS = 200_000
 
 # Shares of the whole budget.
 _LEAST_SHARE = 0.004
-_MOST_FOR_A_CHASE = 0.05
-_MOST_FOR_DIRECTIONS = 0.6
+_MOST_FOR_A_CHASE = 0.06
+_MOST_FOR_DIRECTIONS = 0.7
 _MOST_FOR_REFINING = 0.10
 _SCALE_SHARE = 0.008
 _MOST_FOR_SCALE = 0.3
 
 # Relative errors of the whitening map that the rounds aim at.
-_CHASE_ERROR = 0.35
+_CHASE_ERROR = 0.45
 _REFINED_ERROR = 0.2
 
 _MOST_ROUNDS = 25
