@@ -1,6 +1,6 @@
 """Accuracy of the default method beside an oracle and other methods, on many tables.
 
-    python benchmarks/accuracy.py [--case NAME ...] [--rho 0.1 0.5 2] [--runs 11] [--quick] [--method NAME]
+    python benchmarks/accuracy.py [--case NAME ...] [--rho 0.1 0.5 2] [--runs 21] [--quick] [--method NAME]
 
 The error is |S^-1/2 S~ S^-1/2 - I| in spectral norm, the median over runs with different noise.
 Results go to benchmarks/results/accuracy.csv; the oracle's errors are kept in oracle.json beside it.
@@ -274,8 +274,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Accuracy of a method beside an oracle, on many tables.")
     parser.add_argument("--case", nargs="+", metavar="NAME", help="cases, or patterns such as outliers-*")
     parser.add_argument("--rho", nargs="+", type=float, default=[0.1, 0.5, 2.0], help="budgets in zCDP")
-    parser.add_argument("--runs", type=int, default=11, help="draws of noise for each median")
-    parser.add_argument("--oracle-runs", type=int, help="draws of noise for the oracle; as --runs by default")
+    parser.add_argument("--runs", type=int, default=21, help="draws of noise for each median")
+    parser.add_argument("--oracle-runs", type=int, default=301, help="draws of noise for the oracle")
     parser.add_argument("--fine-oracle", action="store_true", help="let the oracle try many more radii")
     parser.add_argument("--method", default="whitening", help="the method to judge")
     parser.add_argument("--seed", type=int, default=0, help="seeds the noise")
