@@ -219,8 +219,9 @@ def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray
     entry_log2 = (2 * norm_log2 - (len(x) - 1).bit_length()) // 2
     largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
     hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
-    largest[hostile] = 1.0
-    x[:, hostile] = 0.0
+    if len(hostile):
+        largest[hostile] = 1.0
+        x[:, hostile] = 0.0
     exponent: NDArray[np.int32] = np.frexp(largest)[1] - np.int32(entry_log2)
     x *= np.ldexp(1.0, -exponent)
     np.rint(x, out=x)
@@ -309,6 +310,7 @@ class MappedRows:
         np.rint(self.values, out=self.values)
         squares = self.squared_norms()
         outside = np.flatnonzero(~(squares <= float(bound * bound)))
-        self.values[:, outside] = 0.0
-        squares[outside] = 0.0
+        if len(outside):
+            self.values[:, outside] = 0.0
+            squares[outside] = 0.0
         return squares
