@@ -70,3 +70,34 @@ def test_gains_are_limited_but_column_scales_are_not() -> None:
     assert directions.beyond_reach(wild)
     limited = directions.limit_gains(wild)
     assert directions.gain_ratio(limited.rows) <= 2.0**20 * 1.01
+
+
+def test_rare_columns_are_noticed_and_scaled_without_inversion() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.geomspace(0.01, 0.5, 6)
+    rows = (rng.random(size=(200_000, 6)) < shares).astype(np.float64)
+    rows = rows[rows.any(axis=1)]
+    second_moment = rows.T @ rows / len(rows)
+
+    def signs(frame: Frame) -> NDArray[np.float64]:
+        mapped = rows @ frame.rows.T
+        unit = mapped / np.linalg.norm(mapped, axis=1, keepdims=True)
+        mean: NDArray[np.float64] = unit.T @ unit / len(unit)
+        return mean
+
+    start = directions.initial_frame(6)
+    frame = directions.resolve_more(start, start.rows, signs(start), 1e-4)
+    assert frame.resolved.all()
+    assert not directions.is_elliptical(frame, signs(frame), 1e-4)
+    plain = directions.without_inversion(frame, frame.rows)
+    white = [f.rows @ second_moment @ f.rows.T for f in (frame, plain)]
+    assert np.linalg.cond(white[1]) < 0.7 * np.linalg.cond(white[0])
+
+
+def test_gaussian_columns_are_elliptical() -> None:
+    second_moment = np.diag([1.0, 1e-2, 1e-4])
+    start = directions.initial_frame(3)
+    frame = directions.resolve_more(start, start.rows, exact_signs(second_moment), 1e-4)
+    after = exact_signs(frame.rows @ second_moment @ frame.rows.T)
+    assert frame.rank == 3
+    assert directions.is_elliptical(frame, after, 1e-4)

@@ -95,6 +95,13 @@ def test_heavy_tails_need_no_bound() -> None:
     assert relative_error(release(rows).second_moment(), second_moment(rows)) < 0.06
 
 
+def test_rare_columns_are_accurate() -> None:
+    rng = np.random.default_rng(0)
+    rows = (rng.random(size=(50_000, 8)) < np.geomspace(0.003, 0.5, 8)).astype(np.float64)
+    errors = [relative_error(release(rows, seed).second_moment(), second_moment(rows)) for seed in range(5)]
+    assert np.median(errors) < 0.1
+
+
 def test_null_directions_are_reported_and_cost_the_others_little() -> None:
     rows = table(condition=100.0)
     singular = np.column_stack([rows, rows[:, 0], np.zeros(len(rows)), rows[:, 1] + rows[:, 2]])

@@ -28,6 +28,7 @@ UNRESOLVED_LEVEL = 0.5
 """What is not resolved is taken to be this many times the noise norm."""
 
 _LARGEST_GAIN_RATIO = 2.0**20
+_ELLIPTICAL_SPREAD = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +41,13 @@ class Frame:
         One linear form of the table's columns a row.
     resolved : ndarray of bool, shape (d,)
         Which of them have been told from noise and have about unit variance relative to each other.
+    plain : ndarray, shape (d,), optional
+        Factors that would undo the inversion for elliptical tables (see `without_inversion`).
     """
 
     rows: Matrix
     resolved: NDArray[np.bool_]
+    plain: Vector | None = None
 
     @property
     def rank(self) -> int:
@@ -103,7 +107,29 @@ def resolve_more(frame: Frame, rows: Matrix, signs: Matrix, noise_norm: float) -
     updated, resolved = rows.copy(), frame.resolved.copy()
     updated[open_] = (vectors.T @ forms) / np.sqrt(relative)[:, None]
     resolved[open_] = found
-    return Frame(updated, resolved)
+    plain = np.ones(len(rows)) if frame.plain is None else frame.plain.copy()
+    linear = values / (known_level[0] if len(known) else values.max())
+    plain[open_] = np.sqrt(relative / linear)
+    return Frame(updated, resolved, plain)
+
+
+def is_elliptical(frame: Frame, signs: Matrix, noise_norm: float) -> bool:
+    """Whether the directions resolved before have become white, as those of an elliptical table do.
+
+    They do not where few long rows make up a direction, such as a column that is seldom not zero:
+    there, the number of such rows alone decides the sign eigenvalue, whatever the scale.
+    """
+    known = np.flatnonzero(frame.resolved)
+    if len(known) < 2:
+        return True
+    values = np.linalg.eigvalsh(signs[np.ix_(known, known)])
+    return bool(values[-1] < _ELLIPTICAL_SPREAD * max(values[0], 2 * noise_norm))
+
+
+def without_inversion(frame: Frame, rows: Matrix) -> Frame:
+    """Scale by the sign eigenvalues as they are: right where few long rows make up a direction."""
+    factor = np.ones(len(rows)) if frame.plain is None else frame.plain
+    return Frame(rows * factor[:, None], frame.resolved)
 
 
 def refine(rows: Matrix, signs: Matrix, noise_norm: float) -> Frame:

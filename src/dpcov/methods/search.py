@@ -91,6 +91,10 @@ def find_directions(run: Run, least_eigenvalue: float | None) -> Frame:
     frame, idle = directions.initial_frame(run.d), 0
     for _ in range(_MOST_ROUNDS):
         forms, signs = _ask_signs(run, frame.rows, share, every)
+        if not directions.is_elliptical(frame, signs, noise):
+            frame = directions.without_inversion(frame, forms)
+            run.note("directions", share, frame.rank)
+            break
         before = frame.rank
         frame = directions.resolve_more(frame, forms, signs, noise)
         run.note("directions", share, frame.rank)
