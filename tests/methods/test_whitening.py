@@ -189,7 +189,8 @@ def test_no_table_and_no_budget_make_it_fail(  # noqa: PLR0917
 def test_what_is_told_saves_budget() -> None:
     rows = table(condition=1e3)
     plain = release(rows)
-    guaranteed = release(rows, m=60.0, alpha=0.5)
+    guaranteed = release(rows, m=60.0, alpha=0.5, beta=0.01)
+    assert guaranteed.diagnostics["tail_share_at_most"] == pytest.approx(0.0101 / 60)
     assert guaranteed.diagnostics["released_share"] > plain.diagnostics["released_share"]
     assert relative_error(guaranteed.second_moment(), second_moment(rows)) < 0.03
     singular = np.column_stack([rows, rows[:, 0]])
@@ -209,7 +210,9 @@ def test_what_is_told_saves_budget() -> None:
         ({"radius": 0}, "radius"),
         ({"least_eigenvalue": -1}, "least_eigenvalue"),
         ({"m": 0}, "m must"),
-        ({"alpha": 0.3}, "alpha needs m"),
+        ({"alpha": 0.3}, "need m"),
+        ({"beta": 0.3}, "need m"),
+        ({"m": 50, "beta": 1.0}, "beta"),
         ({"m": 50, "alpha": 0.7}, "alpha"),
     ],
 )

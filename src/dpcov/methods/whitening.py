@@ -63,6 +63,7 @@ def estimate_whitening(
     least_eigenvalue: float | None = None,
     m: float | None = None,
     alpha: float | None = None,
+    beta: float | None = None,
 ) -> Estimate:
     """Release the second moment of the rows, accurately in every direction.
 
@@ -77,9 +78,10 @@ def estimate_whitening(
         A bound on the length of a row, if one is known. It narrows the search for the scale.
     least_eigenvalue : float, optional
         Directions of less variance are not looked for.
-    m, alpha : float, optional
+    m, alpha, beta : float, optional
         Of an (m, alpha, beta)-subsamplable table: the last radius is then sqrt(m (1 + alpha)) after
-        whitening, beyond which only points of the paper's tail lie, and no histogram is needed.
+        whitening, beyond which only points of the paper's tail lie, and no histogram is needed. With
+        beta the diagnostics state the share of rows that the tail has at most.
 
     Notes
     -----
@@ -87,7 +89,7 @@ def estimate_whitening(
     options are: every step is a query of the curator, chosen from earlier answers, and the
     budget is a filter. *Reference.* ``docs/whitening.md``.
     """
-    _check(contamination, m, alpha)
+    _check(contamination, m, alpha, beta)
     known_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
     # Beyond this many times the root mean square of a coordinate lie only points of the tail.
@@ -100,18 +102,25 @@ def estimate_whitening(
         return _nothing(run)
     plan = _polish(run, _Plan(frame, scale.typical), contamination, tail_radius)
     clip = _choose_radius(run, plan, contamination) if tail_radius is None else tail_radius * plan.unit
-    return _release(run, plan, clip, contamination)
+    estimate = _release(run, plan, clip, contamination)
+    if m is None or beta is None:
+        return estimate
+    # Claim "bad points fraction" of the paper.
+    tail = {"tail_share_at_most": (beta + beta**2) / m}
+    return replace(estimate, diagnostics={**estimate.diagnostics, **tail})
 
 
-def _check(contamination: float, m: float | None, alpha: float | None) -> None:
+def _check(contamination: float, m: float | None, alpha: float | None, beta: float | None) -> None:
     if not isinstance(contamination, int | float) or not 0 <= contamination < 0.5:
         raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
     if m is not None:
         positive(m, "m")
     if alpha is not None and not 0 < positive(alpha, "alpha") <= 0.5:
         raise ArgumentError(f"alpha must be greater than 0 and at most 1/2, got {alpha}.")
-    if alpha is not None and m is None:
-        raise ArgumentError("alpha needs m as well.")
+    if beta is not None and not 0 < positive(beta, "beta") < 1:
+        raise ArgumentError(f"beta must lie strictly between 0 and 1, got {beta}.")
+    if m is None and (alpha is not None or beta is not None):
+        raise ArgumentError("alpha and beta need m as well.")
 
 
 def _ask_norms(run: Run, plan: _Plan, every: int = 1) -> NormHistogram:
