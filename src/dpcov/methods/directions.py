@@ -28,7 +28,8 @@ UNRESOLVED_LEVEL = 0.5
 """What is not resolved is taken to be this many times the noise norm."""
 
 _LARGEST_GAIN_RATIO = 2.0**20
-_ELLIPTICAL_SPREAD = 6.0
+_ELLIPTICAL_SPREAD = 10.0
+_ENOUGH_KNOWN = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,7 @@ def is_elliptical(frame: Frame, signs: Matrix, noise_norm: float) -> bool:
     there, the number of such rows alone decides the sign eigenvalue, whatever the scale.
     """
     known = np.flatnonzero(frame.resolved)
-    if len(known) < 2:
+    if len(known) < max(2, _ENOUGH_KNOWN * len(signs)):
         return True
     values = np.linalg.eigvalsh(signs[np.ix_(known, known)])
     return bool(values[-1] < _ELLIPTICAL_SPREAD * max(values[0], 2 * noise_norm))

@@ -51,13 +51,18 @@ class Round:
 
 @dataclass
 class Run:
-    """The curator, public sizes, and the story so far."""
+    """The curator, public sizes, and the story so far.
+
+    `unfinished` says that the search for directions stopped early: what it left unresolved may yet
+    be found by Gram matrices.
+    """
 
     curator: Curator
     n: int
     d: int
     rho: float
     rounds: list[Round] = field(default_factory=list)
+    unfinished: bool = False
 
     @property
     def left(self) -> float:
@@ -93,6 +98,7 @@ def find_directions(run: Run, least_eigenvalue: float | None) -> Frame:
         forms, signs = _ask_signs(run, frame.rows, share, every)
         if not directions.is_elliptical(frame, signs, noise):
             frame = directions.without_inversion(frame, forms)
+            run.unfinished = True
             run.note("directions", share, frame.rank)
             break
         before = frame.rank

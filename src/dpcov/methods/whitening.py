@@ -156,7 +156,7 @@ def _polish(run: Run, plan: _Plan, contamination: float, tail_radius: float | No
     """Whiten by Gram matrices of clipped rows, as long as they are precise enough to help."""
     every = max(1, run.n // (2 * SAMPLED_ROWS))
     rows = sampled_rows(run.n, every)
-    best = plan.frame.rank
+    best = run.d if run.unfinished else plan.frame.rank
     for attempt in range(_MOST_POLISHINGS + 1):
         if tail_radius is not None:
             clip = tail_radius * plan.unit
