@@ -3,7 +3,7 @@
 Each audit runs a query many times on two neighbours that differ as much as they can, and bounds the
 probabilities of threshold events by Clopper and Pearson. If for some event S
 ``P[S | one] > e^eps P[S | other] + delta`` holds at the stated confidence, the claim is false.
-A mutant with half the noise must be caught by the same code.
+A mutant with a third of the noise must be caught by the same code.
 """
 
 from __future__ import annotations

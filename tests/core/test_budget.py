@@ -22,7 +22,6 @@ from dpcov.core.budget import (
     Receipt,
     approximate_cost,
     as_fraction,
-    pure_cost,
     resolve_budget,
 )
 from dpcov.core.conversion import epsilon_from_rho
@@ -275,7 +274,6 @@ def test_epsilon_of_a_cost_is_rounded_up() -> None:
 
 
 def test_pure_and_approximate_mechanisms_cost_half_epsilon_squared() -> None:
-    assert pure_cost(Fraction(1, 3)) == PrivacyCost(Fraction(1, 18))
     assert approximate_cost(Fraction(1, 3), Fraction(1, 9)) == PrivacyCost(Fraction(1, 18), Fraction(1, 9))
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from noise_scales import SMALL
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2, norm
 
@@ -21,15 +22,6 @@ COUNT = 200_000
 # sigma 10% too large and 10% too small.
 WRONG_VARIANCES = [Fraction(121, 100), Fraction(81, 100)]
 
-SMALL = [
-    Fraction(1, 4),
-    Fraction(1),
-    Fraction(2),
-    Fraction(10),
-    Fraction(337, 10),
-    Fraction(1000),
-    Fraction(5000),
-]
 # 44 is the last scale that shares one word between offset and acceptance, 45 the first that does not.
 LARGE_LOG2 = [10, 20, 40, 44, 45, 52]
 

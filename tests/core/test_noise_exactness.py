@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noise_scales import SMALL
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
@@ -37,15 +38,6 @@ COUNT = 200_000
 WRONG_VARIANCES = [Fraction(121, 100), Fraction(81, 100)]
 ALL_ONES = (1 << 64) - 1
 
-SMALL = [
-    Fraction(1, 4),
-    Fraction(1),
-    Fraction(2),
-    Fraction(10),
-    Fraction(337, 10),
-    Fraction(1000),
-    Fraction(5000),
-]
 TABLES = [*SMALL, Fraction(10**7, 3), Fraction(2**56), Fraction(2**58 + 1), Fraction(2**80), Fraction(2**115)]
 WIDE_TABLES = [variance for variance in TABLES if variance >= 5000]
 

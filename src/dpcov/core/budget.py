@@ -72,11 +72,6 @@ class PrivacyCost:
         return f"rho={float(self.rho):.6g}" + (f", delta={float(self.delta):.3g}" if self.delta else "")
 
 
-def pure_cost(epsilon: Fraction) -> PrivacyCost:
-    """Cost of an epsilon-DP mechanism: epsilon^2 / 2 in zCDP (Bun and Steinke 2016, Prop. 3.3)."""
-    return PrivacyCost(epsilon * epsilon / 2)
-
-
 def approximate_cost(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
     """Cost of an (epsilon, delta)-DP mechanism: delta-approximate (epsilon^2 / 2)-zCDP.
 

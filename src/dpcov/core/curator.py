@@ -12,6 +12,7 @@ import operator
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGram
 from dpcov.core.budget import Budget, Number, PrivacyCost, Receipt, approximate_cost, as_fraction
@@ -176,7 +177,7 @@ class Curator:
         scale = 2 / budget_epsilon
         threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
-        grams, _ = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size)
         unit = (clipping.radius / self._lattice.clip) ** 2 / group_size
         counts: dict[int | None, int] = {}
         for value in least_eigenvalues(grams, unit).tolist():
@@ -219,7 +220,7 @@ class Curator:
         n_groups = self.n_rows // group_size
         bound = truncation_bound(n_groups - 1, budget_epsilon, budget_delta)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
-        grams, _ = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size)
         noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
         pairs = count_agreeing_pairs(grams, distance) + noise
         return NoisyAgreement(
@@ -228,10 +229,10 @@ class Curator:
             n_groups=n_groups,
         )
 
-    def _group_grams(self, clipping: Clipping, group_size: int) -> tuple[np.ndarray, int]:
+    def _group_grams(self, clipping: Clipping, group_size: int) -> NDArray[np.int64]:
         groups, n_groups = random_groups(self._bits, self.n_rows, group_size)
         task = GroupGramTask(clipping, self._lattice, self._constant, groups, n_groups)
-        return self._source.scan(task), n_groups
+        return self._source.scan(task)
 
     def _check_map(self, lattice_map: LatticeMap) -> None:
         if lattice_map.n_columns != self.n_columns:

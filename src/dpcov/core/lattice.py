@@ -258,11 +258,6 @@ class MappedRows:
         self._least_magnitude = np.ldexp(1.0, _LEAST_EXPONENT + max(0, int(exponents.max())))
         self._storage = np.empty(d * capacity)
 
-    @property
-    def lattice_map(self) -> LatticeMap:
-        """The public map."""
-        return self._map
-
     def load(self, block: Block, *, constant: bool) -> None:
         """Map the rows of `block`, with a constant column of ones after its own if asked."""
         rows = len(block[0])
