@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcov.core import ArgumentError, Curator
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, NoiseLaw
 from dpcov.methods.gaussian import estimate_gaussian
 from dpcov.methods.whitening import estimate_whitening
 
-__all__ = ["Estimate", "Method", "find_method", "methods"]
+__all__ = ["Estimate", "Method", "NoiseLaw", "find_method", "methods"]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.options import positive
 
 
@@ -42,9 +42,10 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     answer = curator.gram(
         Clipping(lattice_map, whole), curator.remaining.rho, purpose="Gram matrix of the clipped rows"
     )
-    inverse = np.linalg.inv(lattice_map.matrix())
+    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
     matrix = inverse @ answer.mean() @ inverse.T
     return Estimate(
         nearest_positive_semidefinite(matrix),
         {"radius": own, "noise_standard_deviation": answer.sigma},
+        NoiseLaw(inverse, answer.sigma),
     )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, Rule, sampled_rows
 from dpcov.methods import directions
 from dpcov.methods.directions import Frame
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.norms import NormHistogram, fine_grid
 from dpcov.methods.options import positive
 from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
@@ -251,10 +251,12 @@ def _release(run: Run, plan: _Plan, clip: float, contamination: float) -> Estima
     elif plan.histogram is not None:
         factor = plan.histogram.correction(clip)
     white, forms = answer.mean() * factor, lattice_map.matrix()
-    inverse = np.linalg.inv(forms)
+    inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(white) @ inverse.T
     facts = {"radius": clip / plan.unit, "correction": factor}
-    return Estimate((matrix + matrix.T) / 2, _diagnostics(run, forms, white, answer.sigma * factor, facts))
+    sigma = answer.sigma * factor
+    diagnostics = _diagnostics(run, forms, white, sigma, facts)
+    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, sigma))
 
 
 def _nothing(run: Run) -> Estimate:
