@@ -3,7 +3,8 @@
 Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
 """
 
-from dpcov.core import ArgumentError, BudgetError, DpcovError, Receipt
+from dpcov.core import ArgumentError, BudgetError, DpcovError, LedgerError, Receipt
+from dpcov.ledger import Ledger
 from dpcov.methods import methods
 from dpcov.release import Release, release, second_moment
 
@@ -13,6 +14,8 @@ __all__ = [
     "ArgumentError",
     "BudgetError",
     "DpcovError",
+    "Ledger",
+    "LedgerError",
     "Receipt",
     "Release",
     "methods",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Budget, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
+from dpcov.core import ArgumentError, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
 from dpcov.core.budget import Number
+from dpcov.ledger import Ledger, budget_for
 from dpcov.methods import find_method
 from dpcov.sources import open_source
 
@@ -64,6 +66,10 @@ def release(
     method: str = "whitening",
     intercept: bool = True,
     rng: np.random.Generator | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+    purpose: str = "",
+    allow_seeded: bool = False,
     **options: Any,
 ) -> Release:
     """Release the second-moment matrix of a table under differential privacy.
@@ -85,6 +91,14 @@ def release(
         Whether a constant column joins the table, which makes means and covariances available.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the release NOT private.
+    ledger : Ledger or path, optional
+        The ledger that pays: all that may be spent is charged there before any noise is drawn.
+    dataset : str, optional
+        The name that the ledger keeps this table's budget under.
+    purpose : str, optional
+        What the release is for, for the ledger's history.
+    allow_seeded : bool, default False
+        Whether `rng` may be used with a ledger. The charge is then marked as not private.
     **options
         What the method takes, such as `radius`.
 
@@ -103,9 +117,14 @@ def release(
     chosen.check(options)
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
     bits = OSEntropy() if rng is None else SeededBits(rng)
+    paid = budget_for(
+        limit, ledger=ledger, dataset=dataset, method=method, purpose=purpose,
+        private=bits.private, allow_seeded=allow_seeded,
+    )  # fmt: skip
     source = open_source(data, columns)
-    curator = Curator(source, Budget(limit), bits, constant=intercept)
-    estimate = chosen.run(curator, options)
+    with paid as budget:
+        curator = Curator(source, budget, bits, constant=intercept)
+        estimate = chosen.run(curator, options)
     return Release(
         columns=source.columns,
         n_rows=source.n_rows,

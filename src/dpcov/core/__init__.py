@@ -7,7 +7,14 @@ from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGr
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
-from dpcov.core.errors import ArgumentError, BudgetError, DpcovError, ExactnessError, MissingExtraError
+from dpcov.core.errors import (
+    ArgumentError,
+    BudgetError,
+    DpcovError,
+    ExactnessError,
+    LedgerError,
+    MissingExtraError,
+)
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
@@ -26,6 +33,7 @@ __all__ = [
     "DpcovError",
     "ExactnessError",
     "LatticeMap",
+    "LedgerError",
     "LogNormGrid",
     "MissingExtraError",
     "NoisyAgreement",

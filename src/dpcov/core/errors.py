@@ -19,6 +19,10 @@ class BudgetError(DpcovError):
     """The budget does not cover what was asked; nothing was spent."""
 
 
+class LedgerError(DpcovError):
+    """A ledger cannot be used: missing, damaged, locked, read-only, or without such a dataset."""
+
+
 class ExactnessError(DpcovError):
     """The machine's arithmetic is not the exact one that privacy rests on."""
 

@@ -1,0 +1,98 @@
+"""What a ledger shows: accounts and the lines of their history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Context, Decimal
+from fractions import Fraction
+
+from dpcov.core import PrivacyCost
+
+NOTHING = PrivacyCost(Fraction(0))
+
+
+@dataclass(frozen=True)
+class Account:
+    """One dataset's budget.
+
+    Attributes
+    ----------
+    name : str
+        The dataset, as it was first spelled.
+    total : PrivacyCost
+        What may be spent in total, in zCDP.
+    spent : PrivacyCost
+        What was charged and not settled back.
+    asked : tuple of Fraction, optional
+        Epsilon and delta, if the total was given so.
+    closed : bool
+        Whether no more charges are taken.
+    private : bool
+        False when a seeded release was charged: it guarantees nothing.
+    user : str
+        Who opened the account: the operating system's name for the process's owner.
+    time : datetime
+        When, in UTC by the machine's clock.
+    """
+
+    name: str
+    total: PrivacyCost
+    spent: PrivacyCost
+    asked: tuple[Fraction, Fraction] | None
+    closed: bool
+    private: bool
+    user: str
+    time: datetime
+
+    @property
+    def remaining(self) -> PrivacyCost:
+        """What may still be spent."""
+        return NOTHING if self.closed else self.total - self.spent
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the history. Lines are only ever added.
+
+    Attributes
+    ----------
+    number : int
+        The order of writing.
+    dataset : str
+        Whose account.
+    kind : str
+        ``"charge"``, ``"settlement"`` (what a finished release did not spend) or ``"close"``.
+    cost : PrivacyCost
+        What it adds to what is spent; a settlement's is negative.
+    settles : int, optional
+        The charge that a settlement belongs to.
+    private : bool
+        False for a seeded release.
+    method, purpose, user : str
+        How, what for, who.
+    time : datetime
+        When it was charged, in UTC by the machine's clock. A settlement has the time of its charge, so
+        that how long a release took is not recorded.
+    """
+
+    number: int
+    dataset: str
+    kind: str
+    cost: PrivacyCost
+    settles: int | None
+    private: bool
+    method: str
+    purpose: str
+    user: str
+    time: datetime
+
+
+def rounded(cost: PrivacyCost, rounding: str) -> str:
+    """Return `cost` in six digits, rounded as the decimal module calls it."""
+    context = Context(prec=6, rounding=rounding)
+    rho, delta = (
+        f"{float(context.divide(Decimal(part.numerator), Decimal(part.denominator))):.6g}"
+        for part in (cost.rho, cost.delta)
+    )
+    return f"rho={rho}" + (f", delta={delta}" if cost.delta else "")

@@ -1,0 +1,296 @@
+"""The ledger itself: accounts, charges, settlements, each in one transaction."""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import os
+import shlex
+import sqlite3
+import unicodedata
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from fractions import Fraction
+from pathlib import Path
+
+from dpcov.core import ArgumentError, BudgetError, LedgerError, PrivacyCost, resolve_budget
+from dpcov.core.budget import Number, as_fraction
+from dpcov.ledger.accounts import NOTHING, Account, Entry, rounded
+from dpcov.ledger.file import LedgerFile
+
+_LONGEST_TEXT = 500
+
+
+class Ledger:
+    """A file of budgets and charges. Make it with `create`, use it with `open`.
+
+    Formal guarantee
+    ----------------
+    At any time, for every dataset, the costs of all queries answered by releases that named this
+    ledger and dataset add up to at most what the ledger shows as spent, and that is at most the
+    total. So everything released is delta-approximate rho-zCDP for the total, for tables that
+    differ in one row (``docs/ledger.md``).
+    """
+
+    def __init__(self, file: LedgerFile) -> None:
+        self._file = file
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Make an empty ledger; the file must not exist."""
+        file = LedgerFile(Path(path))
+        file.create()
+        return cls(file)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Return the ledger at `path`, checked for damage."""
+        file = LedgerFile(Path(path))
+        with file.reading():
+            return cls(file)
+
+    @property
+    def path(self) -> Path:
+        """Where the ledger is."""
+        return self._file.path
+
+    def add_dataset(
+        self,
+        name: str,
+        *,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+    ) -> Account:
+        """Open an account: `rho` (and `delta` for queries that need one), or `epsilon` with `delta`.
+
+        The total can never be changed: raising it later would break the promise made to the people
+        in the dataset.
+        """
+        total = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+        asked: tuple[str | None, str | None] = (None, None)
+        if epsilon is not None and delta is not None:
+            asked = (str(as_fraction(epsilon, "epsilon")), str(as_fraction(delta, "delta")))
+        key, name = dataset_key(name), one_line(name, "dataset")
+        values = (key, name, str(total.rho), str(total.delta), *asked, _user(), _now())
+        with self._file.writing() as rows:
+            if rows.execute("SELECT 1 FROM dataset WHERE key = ?", (key,)).fetchone():
+                raise LedgerError(f"{self.path} already has a dataset '{name}'; its total cannot be changed.")
+            rows.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        return self.account(name)
+
+    def accounts(self) -> tuple[Account, ...]:
+        """Return every dataset's budget, in order of name."""
+        with self._file.reading() as rows:
+            keys = [key for (key,) in rows.execute("SELECT key FROM dataset ORDER BY key")]
+            return tuple(self._account(rows, key) for key in keys)
+
+    def account(self, dataset: str) -> Account:
+        """Return one dataset's budget."""
+        with self._file.reading() as rows:
+            return self._account(rows, dataset)
+
+    def remaining(self, dataset: str) -> PrivacyCost:
+        """Return what may still be spent on a dataset."""
+        return self.account(dataset).remaining
+
+    def history(self, dataset: str | None = None) -> tuple[Entry, ...]:
+        """Return every line in the order of writing, of one dataset or of all."""
+        with self._file.reading() as rows:
+            if dataset is not None:
+                return self._entries(rows, self._account(rows, dataset).name)
+            names = [name for (name,) in rows.execute("SELECT name FROM dataset")]
+            entries = [entry for name in names for entry in self._entries(rows, name)]
+            return tuple(sorted(entries, key=lambda entry: entry.number))
+
+    def close_dataset(self, dataset: str) -> Account:
+        """Take no more charges for a dataset. This cannot be undone."""
+        with self._file.writing() as rows:
+            account = self._account(rows, dataset)
+            if not account.closed:
+                self._append(rows, account.name, "close", NOTHING)
+        return self.account(dataset)
+
+    def check(self, dataset: str, cost: PrivacyCost) -> Account:
+        """Raise what `charge` would raise, and charge nothing."""
+        with self._file.reading() as rows:
+            return self._affordable(rows, dataset, cost)
+
+    def charge(
+        self, dataset: str, cost: PrivacyCost, *, method: str, purpose: str = "", private: bool = True
+    ) -> int:
+        """Charge `cost`, or raise and charge nothing.
+
+        Returns
+        -------
+        int
+            The number of the line, once it is on the disk.
+        """
+        with self._file.writing() as rows:
+            account = self._affordable(rows, dataset, cost)
+            return self._append(
+                rows, account.name, "charge", cost, method=method, purpose=purpose, private=private
+            )
+
+    def settle(self, number: int, spent: PrivacyCost) -> None:
+        """Give back what the release charged in line `number` did not spend. Once per charge.
+
+        `spent` must bound all that the release ever drew noise for: settle only a release that ended.
+        """
+        with self._file.writing() as rows:
+            row = rows.execute(
+                "SELECT dataset, rho, delta, private, method, purpose, time FROM entry "
+                "WHERE number = ? AND kind = 'charge'",
+                (number,),
+            ).fetchone()
+            if row is None:
+                raise LedgerError(f"{self.path} has no charge number {number}.")
+            if rows.execute("SELECT 1 FROM entry WHERE settles = ?", (number,)).fetchone():
+                raise LedgerError(f"charge number {number} was settled already.")
+            charged = PrivacyCost(Fraction(row[1]), Fraction(row[2]))
+            if not (NOTHING.fits_within(spent) and spent.fits_within(charged)):
+                raise ArgumentError(f"spent must be between nothing and {charged}, got {spent}.")
+            self._append(
+                rows, row[0], "settlement", spent - charged,
+                private=bool(row[3]), method=row[4], purpose=row[5], time=row[6], settles=number,
+            )  # fmt: skip
+
+    def _account(self, rows: sqlite3.Connection, dataset: str) -> Account:
+        found = rows.execute(
+            "SELECT name, rho, delta, asked_epsilon, asked_delta, user, time FROM dataset WHERE key = ?",
+            (dataset_key(dataset),),
+        ).fetchone()
+        if found is None:
+            raise LedgerError(self._no_such(rows, dataset))
+        name, rho, delta, asked_epsilon, asked_delta, user, time = found
+        try:
+            entries = self._entries(rows, name)
+            total = PrivacyCost(Fraction(rho), Fraction(delta))
+            asked = None if asked_epsilon is None else (Fraction(asked_epsilon), Fraction(asked_delta))
+        except ValueError:
+            raise LedgerError(f"{self.path} is damaged: an amount cannot be read.") from None
+        spent = sum((entry.cost for entry in entries), NOTHING)
+        if not (NOTHING.fits_within(spent) and spent.fits_within(total)):
+            raise LedgerError(f"{self.path} is damaged: the charges of '{name}' do not add up.")
+        return Account(
+            name=name,
+            total=total,
+            spent=spent,
+            asked=asked,
+            closed=any(entry.kind == "close" for entry in entries),
+            private=all(entry.private for entry in entries),
+            user=user,
+            time=datetime.fromisoformat(time),
+        )
+
+    def _entries(self, rows: sqlite3.Connection, name: str) -> tuple[Entry, ...]:
+        found = rows.execute(
+            "SELECT number, kind, rho, delta, settles, private, method, purpose, user, time "
+            "FROM entry WHERE dataset = ? ORDER BY number",
+            (dataset_key(name),),
+        )
+        return tuple(
+            Entry(
+                number=number,
+                dataset=name,
+                kind=kind,
+                cost=PrivacyCost(Fraction(rho), Fraction(delta)),
+                settles=settles,
+                private=bool(private),
+                method=method,
+                purpose=purpose,
+                user=user,
+                time=datetime.fromisoformat(time),
+            )
+            for number, kind, rho, delta, settles, private, method, purpose, user, time in found
+        )
+
+    def _affordable(self, rows: sqlite3.Connection, dataset: str, cost: PrivacyCost) -> Account:
+        if not NOTHING.fits_within(cost):
+            raise ArgumentError(f"a charge cannot be negative, got {cost}.")
+        account = self._account(rows, dataset)
+        if account.closed:
+            raise BudgetError(
+                f"dataset '{account.name}' is closed: nothing more can be released. Nothing was spent. "
+                f"See its history: {self._command('history', account.name)}"
+            )
+        if not cost.fits_within(account.remaining):
+            raise BudgetError(
+                f"dataset '{account.name}' has {rounded(account.remaining, ROUND_FLOOR)} left of "
+                f"{rounded(account.total, ROUND_FLOOR)}; this needs {rounded(cost, ROUND_CEILING)}. "
+                f"Nothing was spent. See what was: {self._command('history', account.name)}"
+            )
+        return account
+
+    def _append(
+        self,
+        rows: sqlite3.Connection,
+        dataset: str,
+        kind: str,
+        cost: PrivacyCost,
+        *,
+        method: str = "",
+        purpose: str = "",
+        private: bool = True,
+        time: str | None = None,
+        settles: int | None = None,
+    ) -> int:
+        values = (
+            dataset_key(dataset), kind, settles, str(cost.rho), str(cost.delta), int(private),
+            one_line(method, "method"), one_line(purpose, "purpose"), _user(), time or _now(),
+        )  # fmt: skip
+        line = rows.execute(
+            "INSERT INTO entry (dataset, kind, settles, rho, delta, private, method, purpose, user, time) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        ).lastrowid
+        if line is None:
+            raise LedgerError(f"{self.path} did not take the entry.")
+        return line
+
+    def _no_such(self, rows: sqlite3.Connection, dataset: str) -> str:
+        names = [name for (name,) in rows.execute("SELECT name FROM dataset ORDER BY key")]
+        near = difflib.get_close_matches(dataset, names, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        return (
+            f"{self.path} has no dataset '{dataset}'.{hint} "
+            f"Add it: {self._command('create', dataset)} --rho TOTAL"
+        )
+
+    def _command(self, action: str, dataset: str) -> str:
+        return f"dpcov ledger {action} {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)}"
+
+
+def dataset_key(name: str) -> str:
+    """Return what a dataset's name is compared by: no case, no look-alike forms, single spaces."""
+    folded = unicodedata.normalize("NFKC", one_line(name, "dataset")).casefold()
+    key = " ".join(unicodedata.normalize("NFKC", folded).split())
+    if not key:
+        raise ArgumentError("dataset must have a name.")
+    return key
+
+
+def one_line(text: str, argument: str) -> str:
+    """Return `text` without outer spaces, or raise an `ArgumentError` that names the argument."""
+    if not isinstance(text, str):
+        raise ArgumentError(f"{argument} must be text, got {type(text).__name__}.")
+    line = text.strip()
+    if not line.isprintable() or len(line) > _LONGEST_TEXT:
+        raise ArgumentError(f"{argument} must be one line of at most {_LONGEST_TEXT} printable characters.")
+    return line
+
+
+def _user() -> str:
+    # The owner of the process, not $USER, which anyone can set.
+    try:
+        import pwd  # noqa: PLC0415  (not on Windows)
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:
+        return getpass.getuser()
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,112 @@
+"""A release's budget that a ledger pays for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import Self
+
+from dpcov.core import ArgumentError, Budget, BudgetError, LedgerError, PrivacyCost
+from dpcov.ledger.accounts import NOTHING
+from dpcov.ledger.book import Ledger, one_line
+
+
+class LedgerBudget(Budget):
+    """A release's budget that a ledger pays for: a context that settles on leaving.
+
+    The first query charges the whole limit in the ledger, and gets its answer only after that is on
+    the disk. A release that fails before its first query costs nothing; one that fails later keeps
+    the whole charge.
+    """
+
+    def __init__(
+        self,
+        limit: PrivacyCost,
+        ledger: Ledger,
+        dataset: str,
+        *,
+        method: str,
+        purpose: str,
+        private: bool,
+    ) -> None:
+        super().__init__(limit)
+        self._ledger = ledger
+        self._dataset = ledger.check(dataset, limit).name
+        self._method = method
+        self._purpose = one_line(purpose, "purpose")
+        self._private = private
+        self._paying = threading.Lock()
+        self._line: int | None = None
+        self._asked = False
+
+    def charge(self, cost: PrivacyCost, purpose: str) -> None:
+        """Debit `cost`, or raise; before the first debit returns, the ledger has charged the limit."""
+        super().charge(cost, purpose)
+        with self._paying:
+            if self._line is None:
+                self._asked = True
+                self._line = self._ledger.charge(
+                    self._dataset,
+                    self.limit,
+                    method=self._method,
+                    purpose=self._purpose,
+                    private=self._private,
+                )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._say_what_was_charged(error)
+        elif self._line is not None and self.remaining != NOTHING:
+            try:
+                self._ledger.settle(self._line, self.limit - self.remaining)
+            except LedgerError as refused:
+                warnings.warn(f"The ledger keeps the whole charge of {self.limit}: {refused}", stacklevel=3)
+            except BaseException as interrupt:
+                self._say_what_was_charged(interrupt)
+                raise
+
+    def _say_what_was_charged(self, error: BaseException) -> None:
+        if self._line is not None:
+            error.add_note(
+                f"Charged to dataset '{self._dataset}' (line {self._line} of {self._ledger.path}): "
+                f"{self.limit}. A release that fails after its first query keeps its charge."
+            )
+        elif self._asked and not isinstance(error, BudgetError | LedgerError):
+            error.add_note(
+                f"{self.limit} may have been charged to dataset '{self._dataset}' of {self._ledger.path}; "
+                "its history tells."
+            )
+
+
+def budget_for(
+    limit: PrivacyCost,
+    *,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    dataset: str | None,
+    method: str,
+    purpose: str,
+    private: bool,
+    allow_seeded: bool,
+) -> AbstractContextManager[Budget]:
+    """Return a release's budget, paid for by `ledger` if there is one."""
+    if ledger is None:
+        if dataset is not None or purpose:
+            raise ArgumentError("dataset and purpose need a ledger to be recorded in; give ledger as well.")
+        return nullcontext(Budget(limit))
+    if dataset is None:
+        raise ArgumentError("ledger needs dataset as well: the name that the budget is kept under.")
+    if not private and not allow_seeded:
+        raise ArgumentError(
+            "rng makes a release that is not private, which a ledger refuses. Leave rng out, "
+            "or give allow_seeded=True to have it charged and marked as not private."
+        )
+    account = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return LedgerBudget(limit, account, dataset, method=method, purpose=purpose, private=private)
