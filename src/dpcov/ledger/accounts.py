@@ -90,9 +90,14 @@ class Entry:
 
 def rounded(cost: PrivacyCost, rounding: str) -> str:
     """Return `cost` in six digits, rounded as the decimal module calls it."""
-    context = Context(prec=6, rounding=rounding)
-    rho, delta = (
-        f"{float(context.divide(Decimal(part.numerator), Decimal(part.denominator))):.6g}"
-        for part in (cost.rho, cost.delta)
-    )
+    rho, delta = (_six_digits(part, rounding) for part in (cost.rho, cost.delta))
     return f"rho={rho}" + (f", delta={delta}" if cost.delta else "")
+
+
+def _six_digits(amount: Fraction, rounding: str) -> str:
+    nearest = f"{float(amount):.6g}"
+    # A float such as 0.1 is a hair off the decimal it was written as: that needs no rounding.
+    if abs(Fraction(nearest) - amount) <= amount / (1 << 50):
+        return nearest
+    digits = Context(prec=6, rounding=rounding)
+    return f"{float(digits.divide(Decimal(amount.numerator), Decimal(amount.denominator))):.6g}"

@@ -217,7 +217,7 @@ class Ledger:
         if not cost.fits_within(account.remaining):
             raise BudgetError(
                 f"dataset '{account.name}' has {rounded(account.remaining, ROUND_FLOOR)} left of "
-                f"{rounded(account.total, ROUND_FLOOR)}; this needs {rounded(cost, ROUND_CEILING)}. "
+                f"{account.total}; this needs {rounded(cost, ROUND_CEILING)}. "
                 f"Nothing was spent. See what was: {self._command('history', account.name)}"
             )
         return account

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from contextlib import AbstractContextManager, nullcontext
+from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
@@ -32,6 +33,7 @@ class LedgerBudget(Budget):
         purpose: str,
         private: bool,
     ) -> None:
+        limit = _without_a_hair(limit, ledger.remaining(dataset))
         super().__init__(limit)
         self._ledger = ledger
         self._dataset = ledger.check(dataset, limit).name
@@ -108,5 +110,13 @@ def budget_for(
             "rng makes a release that is not private, which a ledger refuses. Leave rng out, "
             "or give allow_seeded=True to have it charged and marked as not private."
         )
-    account = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return LedgerBudget(limit, account, dataset, method=method, purpose=purpose, private=private)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return LedgerBudget(limit, book, dataset, method=method, purpose=purpose, private=private)
+
+
+def _without_a_hair(limit: PrivacyCost, left: PrivacyCost) -> PrivacyCost:
+    # Ten times the float 0.1 is a hair more than 1: a limit that misses by so little gives way.
+    hair = 1 + Fraction(1, 1 << 40)
+    if limit.fits_within(PrivacyCost(left.rho * hair, left.delta * hair)):
+        return PrivacyCost(min(limit.rho, left.rho), min(limit.delta, left.delta))
+    return limit

@@ -173,7 +173,7 @@ class LedgerFile:
         explanations = {
             sqlite3.SQLITE_BUSY: busy,
             sqlite3.SQLITE_LOCKED: busy,
-            sqlite3.SQLITE_READONLY: f"{self.path} is read-only: nothing can be charged.",
+            sqlite3.SQLITE_READONLY: f"{self.path} or its folder is read-only: nothing can be charged.",
             sqlite3.SQLITE_FULL: f"the disk is full: {self.path} was not changed.",
             sqlite3.SQLITE_CANTOPEN: f"{self.path} cannot be opened; "
             "the file and its folder must be readable and writable.",

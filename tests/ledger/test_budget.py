@@ -1,0 +1,195 @@
+"""Releases that a ledger pays for."""
+
+from __future__ import annotations
+
+import os
+import signal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.core import Budget, Clipping, Curator, LatticeMap, NoisyGram, PrivacyCost, noise
+from dpcov.ledger import Ledger
+from dpcov.ledger.budget import LedgerBudget
+
+ROWS = np.random.default_rng(0).normal(size=(200, 2))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", rho=1)
+    return ledger
+
+
+def release(book: Any, **change: Any) -> dpcov.Release:
+    arguments: dict[str, Any] = {
+        "rho": 0.25, "method": "gaussian", "radius": 3.0, "ledger": book, "dataset": "people",
+    }  # fmt: skip
+    return dpcov.release(ROWS, **{**arguments, **change})
+
+
+def budget(ledger: Ledger, rho: Fraction) -> LedgerBudget:
+    return LedgerBudget(PrivacyCost(rho), ledger, "people", method="m", purpose="", private=True)
+
+
+def test_a_release_is_charged_with_its_purpose(ledger: Ledger) -> None:
+    release(ledger, purpose="spring report")
+    (entry,) = ledger.history("people")
+    assert (entry.cost.rho, entry.method, entry.purpose) == (Fraction(1, 4), "gaussian", "spring report")
+    assert entry.private
+
+
+def test_a_path_will_do(ledger: Ledger) -> None:
+    release(str(ledger.path))
+    release(ledger.path)
+    assert ledger.remaining("people").rho == Fraction(1, 2)
+
+
+def test_the_ledger_has_charged_the_whole_limit_before_the_first_noise(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    draw = noise.discrete_gaussian
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(Ledger.open(ledger.path).account("people").spent.rho)
+        return draw(*arguments)
+
+    monkeypatch.setattr("dpcov.core.curator.discrete_gaussian", watched)
+    release(ledger, method="whitening", radius=None)
+    assert len(seen) > 2
+    assert set(seen) == {Fraction(1, 4)}
+
+
+def test_ten_floats_of_a_tenth_fit_into_one(ledger: Ledger) -> None:
+    assert 10 * Fraction(0.1) > 1
+    for _ in range(10):
+        release(ledger, rho=0.1)
+    assert ledger.remaining("people").rho == 0
+    with pytest.raises(dpcov.BudgetError, match="rho=0 left of rho=1; this needs rho=1e-09"):
+        release(ledger, rho=1e-9)
+
+
+def test_a_refused_release_draws_no_noise_and_charges_nothing(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: Any) -> None:
+        pytest.fail("noise was drawn")
+
+    monkeypatch.setattr("dpcov.core.curator.discrete_gaussian", forbidden)
+    with pytest.raises(dpcov.BudgetError, match=r"rho=1 left of rho=1; this needs rho=1\.5"):
+        release(ledger, rho=1.5)
+    assert not ledger.history()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"radius": -1}, "radius"),
+        ({"method": "nothing"}, "method"),
+        ({"columns": ["a"]}, "columns"),
+        ({"dataset": None}, "ledger needs dataset"),
+        ({"ledger": None}, "need a ledger"),
+        ({"ledger": None, "dataset": None, "purpose": "why"}, "need a ledger"),
+        ({"purpose": "two\nlines"}, "purpose"),
+        ({"rng": np.random.default_rng(0)}, "not private, which a ledger refuses"),
+    ],
+)
+def test_bad_arguments_cost_nothing(ledger: Ledger, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(dpcov.ArgumentError, match=message):
+        release(ledger, **change)
+    assert not ledger.history()
+
+
+def test_a_seeded_release_is_charged_and_stamped_when_asked_for(ledger: Ledger) -> None:
+    release(ledger, rng=np.random.default_rng(0), allow_seeded=True)
+    (entry,) = ledger.history()
+    assert not entry.private
+    assert not ledger.account("people").private
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_what_was_not_spent_is_settled_at_the_end(ledger: Ledger) -> None:
+    with budget(ledger, Fraction(1, 2)) as spending:
+        spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+        spending.charge(PrivacyCost(Fraction(1, 8)), "two")
+        assert ledger.remaining("people").rho == Fraction(1, 2)
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_nothing_is_charged_without_a_query(ledger: Ledger) -> None:
+    with budget(ledger, Fraction(1, 2)):
+        pass
+    assert not ledger.history()
+
+
+def test_a_query_beyond_the_limit_is_refused_before_the_ledger_is_charged(ledger: Ledger) -> None:
+    with pytest.raises(dpcov.BudgetError), budget(ledger, Fraction(1, 2)) as spending:
+        spending.charge(PrivacyCost(Fraction(3, 4)), "too much")
+    assert not ledger.history()
+
+
+def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gram = Curator.gram
+
+    def interrupted(self: Curator, *arguments: Any, **options: Any) -> NoisyGram:
+        gram(self, *arguments, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return gram(self, *arguments, **options)
+
+    monkeypatch.setattr(Curator, "gram", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        release(ledger)
+    assert "Charged to dataset 'people' (line 1" in caught.value.__notes__[0]
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_two_releases_at_once_see_each_other(ledger: Ledger) -> None:
+    with budget(ledger, Fraction(3, 4)) as first, budget(ledger, Fraction(1, 2)) as second:
+        first.charge(PrivacyCost(Fraction(1, 8)), "one")
+        # The second was affordable when it began, and is not any more.
+        with pytest.raises(dpcov.BudgetError, match=r"rho=0\.25 left"):
+            second.charge(PrivacyCost(Fraction(1, 8)), "two")
+    assert ledger.account("people").spent.rho == Fraction(1, 8)
+
+
+def test_when_settling_fails_the_result_is_kept_and_the_charge_stays(ledger: Ledger, tmp_path: Path) -> None:
+    moved = tmp_path / "moved.db"
+
+    def release_and_lose_the_ledger() -> str:
+        with budget(ledger, Fraction(1, 2)) as spending:
+            spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+            ledger.path.rename(moved)
+        return "kept"
+
+    with pytest.warns(UserWarning, match=r"keeps the whole charge of rho=0\.5"):
+        assert release_and_lose_the_ledger() == "kept"
+    assert Ledger.open(moved).remaining("people").rho == Fraction(1, 2)
+
+
+def test_a_forked_child_cannot_spend_its_parents_charge(ledger: Ledger) -> None:
+    with budget(ledger, Fraction(1, 2)) as spending:
+        spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+        child = os.fork()
+        if child == 0:
+            try:
+                spending.charge(PrivacyCost(Fraction(1, 8)), "two")
+            except dpcov.BudgetError:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_ledger_budget_is_a_budget_to_the_curator(ledger: Ledger) -> None:
+    with budget(ledger, Fraction(1, 2)) as spending:
+        assert isinstance(spending, Budget)
+        curator = Curator(dpcov.sources.open_source(ROWS), spending, dpcov.core.OSEntropy())
+        curator.gram(Clipping(LatticeMap.identity(2), 3.0), Fraction(1, 4), purpose="half")
+    assert ledger.remaining("people").rho == Fraction(3, 4)
