@@ -3,8 +3,9 @@
 Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
 """
 
-from dpcov.core import ArgumentError, BudgetError, DpcovError, Receipt
+from dpcov.core import ArgumentError, BudgetError, DpcovError, NoAnswerError, Receipt
 from dpcov.methods import methods
+from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
 from dpcov.release import Release, release, second_moment
 
 __version__ = "0.1.0"
@@ -13,9 +14,14 @@ __all__ = [
     "ArgumentError",
     "BudgetError",
     "DpcovError",
+    "NoAnswerError",
     "Receipt",
     "Release",
+    "covering_radius",
+    "enclosing_ball",
+    "least_eigenvalue",
     "methods",
     "release",
     "second_moment",
+    "subsamplability",
 ]

@@ -101,7 +101,9 @@ def release(
         raise ArgumentError(f"intercept must be True or False, got {intercept!r}.")
     chosen = find_method(method)
     chosen.check(options)
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(
+        rho=rho, epsilon=epsilon, delta=delta, approximate_share=chosen.delta_share(options)
+    )
     bits = OSEntropy() if rng is None else SeededBits(rng)
     source = open_source(data, columns)
     curator = Curator(source, Budget(limit), bits, constant=intercept)

@@ -3,11 +3,25 @@
 Exact integers, exact noise, a budget. Whatever leaves the core is private.
 """
 
-from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGram
+from dpcov.core.answers import (
+    NoisyAggregate,
+    NoisyAgreement,
+    NoisyBucket,
+    NoisyCount,
+    NoisyCounts,
+    NoisyGram,
+)
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
-from dpcov.core.errors import ArgumentError, BudgetError, DpcovError, ExactnessError, MissingExtraError
+from dpcov.core.errors import (
+    ArgumentError,
+    BudgetError,
+    DpcovError,
+    ExactnessError,
+    MissingExtraError,
+    NoAnswerError,
+)
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
@@ -28,8 +42,11 @@ __all__ = [
     "LatticeMap",
     "LogNormGrid",
     "MissingExtraError",
+    "NoAnswerError",
+    "NoisyAggregate",
     "NoisyAgreement",
     "NoisyBucket",
+    "NoisyCount",
     "NoisyCounts",
     "NoisyGram",
     "OSEntropy",
