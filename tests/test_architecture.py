@@ -48,9 +48,14 @@ def test_sources_see_the_core_only(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.sources", "dpcov._extras")
 
 
+@pytest.mark.parametrize("path", files("theory"), ids=lambda p: p.name)
+def test_theory_sees_public_names_of_the_core_only(path: Path) -> None:
+    assert not outside(path, "dpcov.core", "dpcov.theory")
+
+
 @pytest.mark.parametrize("path", files("methods"), ids=lambda p: p.name)
 def test_methods_see_public_names_of_the_core_only(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.methods")
+    assert not outside(path, "dpcov.core", "dpcov.methods", "dpcov.theory")
     public = {f"dpcov.core.{name}" for name in dpcov.core.__all__} | {"dpcov.core"}
     ours = {name for name in imports(path) if name.startswith("dpcov.core")}
     assert ours <= public

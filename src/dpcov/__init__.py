@@ -3,9 +3,10 @@
 Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
 """
 
-from dpcov.core import ArgumentError, BudgetError, DpcovError, LedgerError, Receipt
+from dpcov.core import ArgumentError, BudgetError, DpcovError, LedgerError, NoAnswerError, Receipt
 from dpcov.ledger import Ledger
 from dpcov.methods import methods
+from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
 from dpcov.release import Release, release, second_moment
 
 __version__ = "0.1.0"
@@ -16,9 +17,14 @@ __all__ = [
     "DpcovError",
     "Ledger",
     "LedgerError",
+    "NoAnswerError",
     "Receipt",
     "Release",
+    "covering_radius",
+    "enclosing_ball",
+    "least_eigenvalue",
     "methods",
     "release",
     "second_moment",
+    "subsamplability",
 ]

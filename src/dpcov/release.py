@@ -115,7 +115,9 @@ def release(
         raise ArgumentError(f"intercept must be True or False, got {intercept!r}.")
     chosen = find_method(method)
     chosen.check(options)
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(
+        rho=rho, epsilon=epsilon, delta=delta, approximate_share=chosen.delta_share(options)
+    )
     bits = OSEntropy() if rng is None else SeededBits(rng)
     paid = budget_for(
         limit, ledger=ledger, dataset=dataset, method=method, purpose=purpose,

@@ -147,8 +147,22 @@ def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
     monkeypatch.setattr(Curator, "gram", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         release(ledger)
-    assert "Charged to dataset 'people' (line 1" in caught.value.__notes__[0]
+    assert caught.value.__notes__ == [
+        f"Charged to dataset 'people' of {ledger.path}: rho=0.25. A failed release keeps its charge."
+    ]
     assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_no_answer_is_an_answer_and_costs_what_it_cost(ledger: Ledger) -> None:
+    def no_answer() -> None:
+        with budget(ledger, Fraction(1, 2)) as spending:
+            spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+            raise dpcov.NoAnswerError("the groups do not agree.")
+
+    with pytest.raises(dpcov.NoAnswerError) as caught:
+        no_answer()
+    assert caught.value.__notes__ == [f"Charged to dataset 'people' of {ledger.path}: rho=0.125."]
+    assert ledger.remaining("people").rho == Fraction(7, 8)
 
 
 def test_two_releases_at_once_see_each_other(ledger: Ledger) -> None:

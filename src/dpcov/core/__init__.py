@@ -3,7 +3,14 @@
 Exact integers, exact noise, a budget. Whatever leaves the core is private.
 """
 
-from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGram
+from dpcov.core.answers import (
+    NoisyAggregate,
+    NoisyAgreement,
+    NoisyBucket,
+    NoisyCount,
+    NoisyCounts,
+    NoisyGram,
+)
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
@@ -14,6 +21,7 @@ from dpcov.core.errors import (
     ExactnessError,
     LedgerError,
     MissingExtraError,
+    NoAnswerError,
 )
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
@@ -36,8 +44,11 @@ __all__ = [
     "LedgerError",
     "LogNormGrid",
     "MissingExtraError",
+    "NoAnswerError",
+    "NoisyAggregate",
     "NoisyAgreement",
     "NoisyBucket",
+    "NoisyCount",
     "NoisyCounts",
     "NoisyGram",
     "OSEntropy",

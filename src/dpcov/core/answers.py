@@ -72,6 +72,14 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True)
+class NoisyCount:
+    """A number of rows with discrete Gaussian noise of parameter `variance`; may be negative."""
+
+    count: int
+    variance: Fraction
+
+
+@dataclass(frozen=True)
 class NoisyBucket:
     """A bucket [lower, upper) of group statistics whose noisy count passed the threshold."""
 
@@ -97,3 +105,22 @@ class NoisyAgreement:
     score: float
     largest_noise: float
     n_groups: int
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyAggregate:
+    """A weighted mean of groups' second moments with multiplicative noise (Algorithm 3).
+
+    Attributes
+    ----------
+    second_moment : ndarray of float64, shape (d, d)
+        Symmetric, positive semidefinite up to its rounding to a public grid.
+    noise_scale : float
+        eta: the matrix is ``S^1/2 (I + eta N) (I + eta N)^T S^1/2``.
+    agreement : NoisyAgreement
+        The test that it passed.
+    """
+
+    second_moment: NDArray[np.float64]
+    noise_scale: float
+    agreement: NoisyAgreement

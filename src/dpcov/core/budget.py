@@ -9,6 +9,7 @@ The proof note is ``budget.md``.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -163,7 +164,11 @@ class Receipt:
 
     def __str__(self) -> str:
         lines = [f"spent {self.spent} of {self.limit}"]
-        lines += [f"  {charge.cost}  {charge.purpose}" for charge in self.charges]
+        for purpose, group in itertools.groupby(self.charges, key=lambda charge: charge.purpose):
+            charges = list(group)
+            cost = sum((charge.cost for charge in charges), PrivacyCost(Fraction(0)))
+            times = f" ({len(charges)} times)" if len(charges) > 1 else ""
+            lines.append(f"  {cost}  {purpose}{times}")
         if not self.private:
             lines.append("  NOT PRIVATE: the noise came from a seeded generator")
         return "\n".join(lines)

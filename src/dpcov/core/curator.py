@@ -9,20 +9,34 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGram
+from dpcov.core.answers import (
+    NoisyAggregate,
+    NoisyAgreement,
+    NoisyBucket,
+    NoisyCount,
+    NoisyCounts,
+    NoisyGram,
+)
 from dpcov.core.budget import Budget, Number, PrivacyCost, Receipt, approximate_cost, as_fraction
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
-from dpcov.core.gram import Clipping, GramTask, GroupGramTask
-from dpcov.core.groups import count_agreeing_pairs, least_eigenvalues, random_groups
+from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Shrinking, ShrinkingMemory
+from dpcov.core.groups import agreeing_pairs, least_eigenvalues, random_groups
 from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold, truncated_laplace, truncation_bound
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.log_norms import LogNormGrid, LogNormTask
+from dpcov.core.multiplicative import (
+    LEAST_AGREEMENT,
+    groups_needed,
+    multiplicative_noise_scale,
+    noisy_weighted_mean,
+)
 from dpcov.core.noise import discrete_gaussian
 from dpcov.core.tasks import Source, sampled_rows
 
@@ -59,6 +73,8 @@ class Curator:
         self._bits = bits
         self._constant = constant
         self._lattice = Lattice.for_table(source.n_rows, self.n_columns)
+        self._memory: ShrinkingMemory | None = None
+        self._norms: tuple[LatticeMap, LogNormGrid, NDArray[np.int64]] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -112,7 +128,12 @@ class Curator:
         if variance > _LARGEST_NOISE_VARIANCE:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more.")
         self._budget.charge(cost, purpose)
-        exact = self._source.scan(GramTask(clipping, lattice, self._constant), every=every)
+        memory = self._shrinking_memory(clipping) if every == 1 else None
+        self._memory = None
+        exact = self._source.scan(GramTask(clipping, lattice, self._constant, memory), every=every)
+        if memory is not None:
+            steps = (*clipping.earlier, Shrinking(clipping.lattice_map, clipping.radius))
+            self._memory = replace(memory, steps=steps)
         diagonal = discrete_gaussian(self._bits, variance, d)
         upper = discrete_gaussian(self._bits, variance // 2, d * (d - 1) // 2)
         noise = np.zeros((d, d), dtype=np.int64)
@@ -144,6 +165,35 @@ class Curator:
         exact = self._source.scan(LogNormTask(lattice_map, grid, self._constant), every=every)
         noise = discrete_gaussian(self._bits, variance, grid.n_bins)
         return NoisyCounts(exact + noise, variance, grid, sampled_rows(self.n_rows, every))
+
+    def rows_beyond(
+        self, lattice_map: LatticeMap, grid: LogNormGrid, first_bin: int, rho: Number, *, purpose: str
+    ) -> NoisyCount:
+        """Return the noisy number of rows whose image falls into bin `first_bin` or a later one.
+
+        Questions about the same map and grid, one after another, share one scan: the exact counts
+        stay inside the curator.
+
+        Notes
+        -----
+        *Formal guarantee.* `rho`-zCDP for replacing one row: the count moves by at most 1 and gets
+        discrete Gaussian noise of variance ``1 / (2 rho)`` (``log_norms.md``).
+        """
+        cost = _gaussian_cost(rho)
+        self._check_map(lattice_map)
+        if not 0 <= operator.index(first_bin) <= grid.n_bins:
+            raise ArgumentError(f"first_bin must lie between 0 and {grid.n_bins}, got {first_bin}.")
+        variance = 1 / (2 * cost.rho)
+        if variance > _LARGEST_NOISE_VARIANCE:
+            raise ArgumentError(f"rho={float(cost.rho):g} is too small for a count; ask for more.")
+        self._budget.charge(cost, purpose)
+        known = self._norms
+        if known is None or known[0] is not lattice_map or known[1] != grid:
+            counts = self._source.scan(LogNormTask(lattice_map, grid, self._constant))
+            self._norms = known = (lattice_map, grid, counts)
+        exact = int(known[2][first_bin:].sum())
+        noise = int(discrete_gaussian(self._bits, variance, 1)[0])
+        return NoisyCount(exact + noise, variance)
 
     def least_eigenvalue_buckets(
         self,
@@ -222,12 +272,76 @@ class Curator:
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
         grams = self._group_grams(clipping, group_size)
         noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
-        pairs = count_agreeing_pairs(grams, distance) + noise
-        return NoisyAgreement(
-            score=(n_groups + 2 * pairs) / n_groups**2,
-            largest_noise=2 * bound / n_groups**2,
-            n_groups=n_groups,
-        )
+        return _score(agreeing_pairs(grams, distance), noise, bound)
+
+    def aggregate(
+        self,
+        clipping: Clipping,
+        group_size: int,
+        distance: float,
+        *,
+        epsilon: Number,
+        delta: Number,
+        purpose: str,
+    ) -> NoisyAggregate | None:
+        """Return a weighted mean of the groups' second moments with multiplicative noise, or None.
+
+        Algorithm 3 as a whole. Half of delta, and `epsilon` each, pay for the test of lines 8 to 13 and
+        for the release of lines 14 to 20.
+
+        Returns
+        -------
+        NoisyAggregate or None
+            None if the test said that the groups do not agree.
+
+        Notes
+        -----
+        *Formal guarantee.* Two (`epsilon`, `delta` / 2)-DP steps for replacing one row, each charged as
+        approximate (epsilon^2 / 2)-zCDP. The noise follows from the number of groups; with too few
+        of them the query is refused before anything is spent (``multiplicative.md``).
+        """
+        self._check_clipping(clipping)
+        noise_scale = self.check_groups(group_size, distance, epsilon=epsilon, delta=delta)
+        budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
+        group_size = self._group_size(group_size)
+        n_groups, half = self.n_rows // group_size, budget_delta / 2
+        bound = truncation_bound(n_groups - 1, budget_epsilon, half)
+        self._budget.charge(approximate_cost(budget_epsilon, half), f"{purpose}: test of agreement")
+        self._budget.charge(approximate_cost(budget_epsilon, half), f"{purpose}: the released matrix")
+        grams = self._group_grams(clipping, group_size)
+        agree = agreeing_pairs(grams, distance)
+        noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
+        agreement = _score(agree, noise, bound)
+        if agreement.score < LEAST_AGREEMENT + agreement.largest_noise:
+            return None
+        matrix = noisy_weighted_mean(self._bits, grams, agree, group_size, noise_scale)
+        unit = (clipping.radius / self._lattice.clip) ** 2
+        return NoisyAggregate(matrix * unit, float(noise_scale), agreement)
+
+    def check_groups(self, group_size: int, distance: float, *, epsilon: Number, delta: Number) -> Fraction:
+        """Return the noise that `aggregate` would need, or raise if there are too few rows. Costs nothing."""
+        budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
+        if not 0 < distance <= _LARGEST_DISTANCE:
+            raise ArgumentError(f"distance must be greater than 0 and at most 1e6, got {distance:g}.")
+        group_size = _whole(group_size, "group_size")
+        given = self.n_columns, distance, budget_epsilon, budget_delta / 2
+        scale = multiplicative_noise_scale(self.n_rows // group_size, *given)
+        if scale is None:
+            needed = groups_needed(*given)
+            raise ArgumentError(
+                f"subsample and aggregate needs at least {needed * group_size} rows ({needed} groups of "
+                f"{group_size}) at this budget; the table has {self.n_rows}. Nothing was spent on it."
+            )
+        return scale
+
+    def _shrinking_memory(self, clipping: Clipping) -> ShrinkingMemory | None:
+        """Return what is known of the chain's scalars, so that a round need not compute all steps."""
+        if not (clipping.earlier and self._source.in_memory):
+            return None
+        memory = self._memory
+        if memory is not None and memory.covers(clipping.earlier):
+            return memory
+        return ShrinkingMemory((), np.ones(self.n_rows))
 
     def _group_grams(self, clipping: Clipping, group_size: int) -> NDArray[np.int64]:
         groups, n_groups = random_groups(self._bits, self.n_rows, group_size)
@@ -260,6 +374,17 @@ class Curator:
                 f"{n_groups} groups of {self.n_columns} columns need more than 1 GB; use larger groups."
             )
         return group_size
+
+
+def _score(agree: NDArray[np.bool_], noise: int, bound: int) -> NoisyAgreement:
+    """Add `noise` to the number of agreeing pairs; a group counts as agreeing with itself."""
+    n_groups = len(agree)
+    pairs = int(np.count_nonzero(np.triu(agree, 1))) + noise
+    return NoisyAgreement(
+        score=(n_groups + 2 * pairs) / n_groups**2,
+        largest_noise=2 * bound / n_groups**2,
+        n_groups=n_groups,
+    )
 
 
 def _whole(value: int, name: str) -> int:

@@ -29,3 +29,7 @@ class ExactnessError(DpcovError):
 
 class MissingExtraError(DpcovError, ImportError):
     """An optional dependency is not installed."""
+
+
+class NoAnswerError(DpcovError):
+    """A private test said that the rows do not allow an answer; its cost was spent."""

@@ -69,23 +69,64 @@ class Clipping:
         object.__setattr__(self, "radius", float(self.radius))
 
 
+@dataclass(frozen=True, eq=False)
+class ShrinkingMemory:
+    """The scalar of every row after some steps of a chain: one number a row, not a copy of the table.
+
+    For a table in memory only, whose rows keep their places between scans. What a row's place
+    holds is what the steps would give again, bit for bit.
+
+    Attributes
+    ----------
+    steps : tuple of Shrinking
+        The steps whose scalars `factors` holds.
+    factors : ndarray of float64, shape (n_rows,)
+        The least of the steps' ratios.
+    """
+
+    steps: tuple[Shrinking, ...]
+    factors: NDArray[np.float64]
+
+    def covers(self, steps: tuple[Shrinking, ...]) -> bool:
+        """Whether `steps` begin with the steps of this memory."""
+        return len(self.steps) <= len(steps) and all(
+            mine.lattice_map is theirs.lattice_map and mine.radius == theirs.radius
+            for mine, theirs in zip(self.steps, steps, strict=False)
+        )
+
+
 class _LatticeRows:
     """Maps, clips and rounds blocks of rows to the lattice."""
 
-    def __init__(self, clipping: Clipping, lattice: Lattice, *, constant: bool, capacity: int) -> None:
+    def __init__(
+        self,
+        clipping: Clipping,
+        lattice: Lattice,
+        *,
+        constant: bool,
+        capacity: int,
+        memory: ShrinkingMemory | None = None,
+    ) -> None:
         check_blas()
         self._clipping = clipping
         self._lattice = lattice
         self._constant = constant
+        self._memory = memory
         self._rows = MappedRows(clipping.lattice_map, capacity)
-        self._earlier = [(MappedRows(step.lattice_map, capacity), step.radius) for step in clipping.earlier]
+        known = 0 if memory is None else len(memory.steps)
+        self._steps = [
+            (MappedRows(step.lattice_map, capacity), step.radius) for step in clipping.earlier[known:]
+        ]
 
-    def load(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def load(self, block: Block, first_row: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the integer rows, shape (d, rows), and their exact squared norms."""
         with np.errstate(all="ignore"):
-            shrinking = self._shrinking(block)
+            shrinking = self._shrinking(block, first_row)
             rows, clipping, lattice = self._rows, self._clipping, self._lattice
             rows.load(block, constant=self._constant)
+            if self._memory is not None:
+                places = slice(first_row, first_row + len(rows.squares))
+                self._memory.factors[places] = np.minimum(shrinking, _ratios(rows, clipping.radius))
             norms = np.sqrt(np.maximum(rows.squares, 1.0))
             unclipped = rows.scaled(lattice.clip / clipping.radius) * shrinking
             whole = lattice.clip / norms
@@ -100,22 +141,34 @@ class _LatticeRows:
             squares = rows.round_to_lattice(factor, lattice.bound)
             return rows.values, squares
 
-    def _shrinking(self, block: Block) -> NDArray[np.float64] | float:
-        least: NDArray[np.float64] | float = 1.0
-        for rows, radius in self._earlier:
+    def _shrinking(self, block: Block, first_row: int) -> NDArray[np.float64] | float:
+        places = slice(first_row, first_row + len(block[0]))
+        known = self._memory
+        factors: NDArray[np.float64] | float = 1.0 if known is None else known.factors[places].copy()
+        for rows, radius in self._steps:
             rows.load(block, constant=self._constant)
-            norms = np.sqrt(np.maximum(rows.squares, 1.0)) * rows.scaled(1.0)
-            least = np.minimum(least, radius / norms)
-        return least
+            factors = np.minimum(factors, _ratios(rows, radius))
+        return factors
+
+
+def _ratios(rows: MappedRows, radius: float) -> NDArray[np.float64]:
+    """Return `radius` over the norm of every row."""
+    ratios: NDArray[np.float64] = radius / (np.sqrt(np.maximum(rows.squares, 1.0)) * rows.scaled(1.0))
+    return ratios
 
 
 @dataclass(frozen=True, eq=False)
 class GramTask:
-    """The exact Gram matrix of mapped and clipped rows, in lattice units."""
+    """The exact Gram matrix of mapped and clipped rows, in lattice units.
+
+    With a `memory` that covers a part of the chain, only the other steps are computed, and a
+    scan of the whole table leaves the scalars of all of them in it, this one's included.
+    """
 
     clipping: Clipping
     lattice: Lattice
     constant: bool
+    memory: ShrinkingMemory | None = None
 
     @property
     def block_rows(self) -> int:
@@ -131,18 +184,21 @@ class _GramWorker:
     def __init__(self, task: GramTask) -> None:
         d = task.clipping.lattice_map.n_columns
         self._rows = _LatticeRows(
-            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
+            task.clipping,
+            task.lattice,
+            constant=task.constant,
+            capacity=task.block_rows,
+            memory=task.memory,
         )
         self._exact_rows = task.lattice.exact_rows
         self._total = np.zeros((d, d), dtype=np.int64)
         self._partial = _ExactSum(d)
 
     def add(self, block: Block, first_row: int) -> None:
-        del first_row
         rows = len(block[0])
         if self._partial.rows + rows > self._exact_rows:
             self._partial.move_to(self._total)
-        values, squares = self._rows.load(block)
+        values, squares = self._rows.load(block, first_row)
         self._partial.add(values, squares)
 
     def total(self) -> NDArray[np.int64]:
@@ -212,7 +268,7 @@ class _GroupGramWorker:
         self._partial = _ExactSum(d)
 
     def add(self, block: Block, first_row: int) -> None:
-        values, squares = self._rows.load(block)
+        values, squares = self._rows.load(block, first_row)
         group = self._groups[first_row : first_row + len(squares)]
         order = np.argsort(group, kind="stable")
         present, starts = np.unique(group[order], return_index=True)

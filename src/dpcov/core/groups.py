@@ -36,17 +36,29 @@ def least_eigenvalues(grams: NDArray[np.int64], unit: float) -> NDArray[np.float
     return positive
 
 
-def count_agreeing_pairs(grams: NDArray[np.int64], distance: float) -> int:
-    """Count the pairs of groups t < t' with dist(t, t') <= `distance`.
+SLACK = 1.01
+"""Matrices that are found to be within a distance r are within ``SLACK * (1 + r) - 1`` in truth."""
+
+_CERTIFIED = 1e-3
+
+
+def agreeing_pairs(grams: NDArray[np.int64], distance: float) -> NDArray[np.bool_]:
+    """Tell which groups have second moments within `distance` of each other.
 
     dist is the paper's semimetric (Appendix A): the larger of ``|A^-1/2 B A^-1/2 - I|`` and
     ``|B^-1/2 A B^-1/2 - I|``. With the eigenvalues m of ``A^-1 B`` it is
-    ``max(max m, 1 / min m) - 1``; infinite where either matrix is singular.
+    ``max(max m, 1 / min m) - 1``; infinite where either matrix is singular, or so close to it that
+    float64 cannot certify an eigenvalue.
+
+    Returns
+    -------
+    ndarray of bool, shape (groups, groups)
+        Symmetric. A regular group agrees with itself.
     """
     scaled = grams.astype(np.float64)
-    roots = [_inverse_root(matrix) for matrix in scaled]
+    roots = [_certified_root(matrix, distance) for matrix in scaled]
     regular = np.array([root is not None for root in roots], dtype=np.bool_)
-    agreeing = 0
+    agree = np.diag(regular)
     with np.errstate(all="ignore"):
         for t, root in enumerate(roots):
             if root is None:
@@ -57,16 +69,32 @@ def count_agreeing_pairs(grams: NDArray[np.int64], distance: float) -> int:
             least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
             # least * (1 + distance) >= 1 says 1/least - 1 <= distance, and is false for least <= 0.
             close = (greatest <= 1 + distance) & (least * (1 + distance) >= 1)
-            agreeing += int(np.count_nonzero(close & regular[t + 1 :]))
-    return agreeing
+            agree[t, t + 1 :] = close & regular[t + 1 :]
+    result: NDArray[np.bool_] = agree | agree.T
+    return result
 
 
-def _inverse_root(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _certified_root(matrix: NDArray[np.float64], distance: float) -> NDArray[np.float64] | None:
+    """Return R with ``R matrix R^T = I``, or None if rounding could blur an eigenvalue by 0.1%.
+
+    Scaled to a diagonal of about 1, the product ``R B R^T`` of a B within `distance` has an error
+    of at most about ``16 d^2 eps |R|^2 |B|`` (Cholesky, inverse and products are backward stable).
+    """
+    d = len(matrix)
+    diagonal = np.diagonal(matrix)
+    if not (diagonal > 0).all():
+        return None
+    # Powers of two: scaling by them is exact.
+    powers = np.exp2(-np.rint(np.log2(diagonal) / 2))
     try:
-        root: NDArray[np.float64] = np.linalg.inv(np.linalg.cholesky(matrix))
+        root = np.linalg.inv(np.linalg.cholesky(matrix * powers[:, None] * powers))
     except np.linalg.LinAlgError:
         return None
-    return root if np.isfinite(root).all() else None
+    error = 16 * d**2 * np.finfo(np.float64).eps * float((root**2).sum()) * 2 * d
+    if not error * (1 + distance) ** 2 <= _CERTIFIED:
+        return None
+    result: NDArray[np.float64] = root * powers
+    return result
 
 
 def _eigenvalues(matrices: NDArray[np.float64]) -> NDArray[np.float64]:

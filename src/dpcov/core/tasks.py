@@ -60,6 +60,10 @@ class Source(Protocol):
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether rows keep their places between scans, which run in threads of this process."""
+
     def scan(self, task: RowTask, *, every: int = 1) -> NDArray[np.int64]:
         """Run `task` over all rows, or over every `every`-th run of `SAMPLE_CHUNK` rows."""
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
-from dpcov.core import ArgumentError, Budget, BudgetError, LedgerError, PrivacyCost
+from dpcov.core import ArgumentError, Budget, BudgetError, LedgerError, NoAnswerError, PrivacyCost
 from dpcov.ledger.accounts import NOTHING
 from dpcov.ledger.book import Ledger, one_line
 
@@ -20,7 +20,7 @@ class LedgerBudget(Budget):
 
     The first query charges the whole limit in the ledger, and gets its answer only after that is on
     the disk. A release that fails before its first query costs nothing; one that fails later keeps
-    the whole charge.
+    the whole charge, unless it ended by answering that there is no answer.
     """
 
     def __init__(
@@ -64,28 +64,33 @@ class LedgerBudget(Budget):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            self._say_what_was_charged(error)
-        elif self._line is not None and self.remaining != NOTHING:
-            try:
-                self._ledger.settle(self._line, self.limit - self.remaining)
-            except LedgerError as refused:
-                warnings.warn(f"The ledger keeps the whole charge of {self.limit}: {refused}", stacklevel=3)
-            except BaseException as interrupt:
-                self._say_what_was_charged(interrupt)
-                raise
+        if error is None:
+            self._settle()
+            return
+        self._say_what_was_charged(error)
+        if isinstance(error, NoAnswerError):
+            # The method ended, with a private answer: there is none.
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._line is None or self.remaining == NOTHING:
+            return
+        try:
+            self._ledger.settle(self._line, self.limit - self.remaining)
+        except LedgerError as refused:
+            warnings.warn(f"The ledger keeps the whole charge of {self.limit}: {refused}", stacklevel=4)
+        except BaseException as interrupt:
+            self._say_what_was_charged(interrupt)
+            raise
 
     def _say_what_was_charged(self, error: BaseException) -> None:
-        if self._line is not None:
-            error.add_note(
-                f"Charged to dataset '{self._dataset}' (line {self._line} of {self._ledger.path}): "
-                f"{self.limit}. A release that fails after its first query keeps its charge."
-            )
+        account = f"dataset '{self._dataset}' of {self._ledger.path}"
+        if isinstance(error, NoAnswerError):
+            error.add_note(f"Charged to {account}: {self.limit - self.remaining}.")
+        elif self._line is not None:
+            error.add_note(f"Charged to {account}: {self.limit}. A failed release keeps its charge.")
         elif self._asked and not isinstance(error, BudgetError | LedgerError):
-            error.add_note(
-                f"{self.limit} may have been charged to dataset '{self._dataset}' of {self._ledger.path}; "
-                "its history tells."
-            )
+            error.add_note(f"{self.limit} may have been charged to {account}; its history tells.")
 
 
 def budget_for(

@@ -9,11 +9,14 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpcov.core import ArgumentError, Curator
+from dpcov.methods.aggregate import estimate_aggregate
 from dpcov.methods.estimate import Estimate, NoiseLaw
 from dpcov.methods.gaussian import estimate_gaussian
+from dpcov.methods.recursive import estimate_recursive
 from dpcov.methods.whitening import estimate_whitening
 
 __all__ = ["Estimate", "Method", "NoiseLaw", "find_method", "methods"]
@@ -40,6 +43,8 @@ class Method:
     privacy: str
     needs: str
     estimate: Callable[..., Estimate]
+    delta_share: Callable[[Mapping[str, Any]], Fraction] = lambda _options: Fraction(0)
+    """Of a budget in (epsilon, delta), the share of delta that queries of its own need."""
 
     def parameters(self) -> tuple[str, ...]:
         """Return the names of the options that this method takes."""
@@ -66,6 +71,24 @@ _METHODS = (
         privacy="rho-zCDP",
         needs="nothing",
         estimate=estimate_whitening,
+    ),
+    Method(
+        name="recursive",
+        citation="Mahpud, Sheffet: A Private Approximation of the 2nd-Moment Matrix of Any Subsamplable "
+        "Input (NeurIPS 2025), Algorithms 1 and 2",
+        privacy="rho-zCDP; delta-approximate if it has to find the least eigenvalue",
+        needs="m, alpha; radius and least_eigenvalue save budget",
+        estimate=estimate_recursive,
+        delta_share=lambda options: Fraction(0 if options.get("least_eigenvalue") else Fraction(1, 10)),
+    ),
+    Method(
+        name="aggregate",
+        citation="Mahpud, Sheffet (NeurIPS 2025), Algorithm 3, after Ashtiani, Liaw: Private and polynomial "
+        "time algorithms for learning Gaussians and beyond (COLT 2022)",
+        privacy="delta-approximate rho-zCDP",
+        needs="m, alpha and a delta; very many rows",
+        estimate=estimate_aggregate,
+        delta_share=lambda _options: Fraction(1, 2),
     ),
     Method(
         name="gaussian",

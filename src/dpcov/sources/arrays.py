@@ -40,6 +40,11 @@ class _InMemory(ABC):
         """The public column names."""
         return self._columns
 
+    @property
+    def in_memory(self) -> bool:
+        """True: rows keep their places between scans."""
+        return True
+
     def scan(self, task: RowTask, *, every: int = 1) -> NDArray[np.int64]:
         """Run `task` over all rows, or over every `every`-th run of `SAMPLE_CHUNK` rows."""
 
