@@ -1,0 +1,16 @@
+"""The command-line tool ``dpcov``. One command, one file; `main` is what the shell runs."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        from dpcov.cli.app import app  # noqa: PLC0415  (the extra may be missing)
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
+            raise
+        sys.exit("Error: the command line needs more packages. Run: pip install 'dpcov[cli]'")
+    app()

@@ -1,0 +1,51 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import dpcov
+from dpcov.cli.ledger import ledger
+from dpcov.cli.plan import plan
+from dpcov.cli.release import release
+
+app = typer.Typer(
+    name="dpcov",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(release)
+app.command()(plan)
+app.add_typer(ledger, name="ledger")
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
+    if asked:
+        typer.echo(f"dpcov {dpcov.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def describe(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Release the second-moment matrix of a sensitive table once, ask any linear question.
+
+    A custodian opens an account that says how much may ever be learned about a dataset, and releases:
+
+        dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
+        dpcov release flights.parquet --rho 0.02 --ledger budget.db --dataset flights -o flights.dpcov
+
+    Every command takes --json and explains itself with --help. Exit codes:
+
+        0 done   1 a bug in dpcov   2 a wrong argument   3 not enough budget   4 the ledger cannot be used
+        5 a file cannot be read or written   6 the rows allow no private answer   7 a package is missing
+        130 interrupted
+    """

@@ -1,0 +1,52 @@
+"""Arguments that several commands take, and how they are read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Annotated
+
+import typer
+
+
+def read_number(text: str) -> Fraction:
+    """Return the number exactly as typed: ``0.1`` is one tenth."""
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise typer.BadParameter(f"'{text}' is not a number.") from None
+
+
+def read_whole(text: str) -> int:
+    """Return a whole number, which may be typed as ``1e6``."""
+    value = read_number(text)
+    if value.denominator != 1:
+        raise typer.BadParameter(f"'{text}' is not a whole number.")
+    return int(value)
+
+
+def read_names(given: Sequence[str]) -> list[str]:
+    """Return names from comma-separated lists; a name with a comma stands in double quotes."""
+    return [name.strip() for row in csv.reader(given, skipinitialspace=True) for name in row if name.strip()]
+
+
+Rho = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_number, metavar="NUMBER", help="The budget in zCDP, instead of epsilon and delta."
+    ),
+]
+Epsilon = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_number, metavar="NUMBER", help="The budget as (epsilon, delta)-DP; 1 is common."
+    ),
+]
+Delta = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_number, metavar="NUMBER", help="Goes with epsilon; well below 1 / rows, such as 1e-6."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

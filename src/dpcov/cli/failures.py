@@ -1,0 +1,101 @@
+"""How a command fails: one plain line on standard error, and a stable exit code.
+
+Nothing that is printed may depend on the rows. The messages of dpcov's own errors never do; those of
+other packages might quote a value, so of an unexpected error only the kind and the place are shown.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dpcov.core import (
+    ArgumentError,
+    BudgetError,
+    DpcovError,
+    LedgerError,
+    MissingExtraError,
+    NoAnswerError,
+)
+
+
+class ExitCode(IntEnum):
+    """What the shell sees. These numbers never change."""
+
+    BUG = 1
+    ARGUMENT = 2
+    BUDGET = 3
+    LEDGER = 4
+    FILE = 5
+    NO_ANSWER = 6
+    MISSING_EXTRA = 7
+    INTERRUPTED = 130
+
+
+class FileError(DpcovError):
+    """A file cannot be read or written."""
+
+
+_CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
+    (KeyboardInterrupt, ExitCode.INTERRUPTED),
+    (MissingExtraError, ExitCode.MISSING_EXTRA),
+    (ArgumentError, ExitCode.ARGUMENT),
+    (BudgetError, ExitCode.BUDGET),
+    (LedgerError, ExitCode.LEDGER),
+    (NoAnswerError, ExitCode.NO_ANSWER),
+    (FileError, ExitCode.FILE),
+    (OSError, ExitCode.FILE),
+)
+
+
+def reported(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command report its failures; its option ``as_json`` decides how."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, typer.Exit | typer.Abort):
+                raise
+            code = report(error, as_json=bool(options.get("as_json")))
+            raise typer.Exit(code) from None
+
+    return run
+
+
+def report(error: BaseException, *, as_json: bool) -> ExitCode:
+    """Print what went wrong and what it cost; return the exit code."""
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.BUG)
+    notes = list(getattr(error, "__notes__", []))
+    message = _message(error, code)
+    if as_json:
+        failure = {"error": code.name.lower(), "exit_code": int(code), "message": message, "notes": notes}
+        lines = [json.dumps(failure)]
+    else:
+        lines = [f"Error: {message}", *notes]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    return code
+
+
+def _message(error: BaseException, code: ExitCode) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted."
+    if isinstance(error, DpcovError):
+        return str(error)
+    if code is ExitCode.FILE and isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror or type(error).__name__}."
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}. "
+        "This is a bug in dpcov; please report it. Its message is not shown, since it could quote a row."
+    )

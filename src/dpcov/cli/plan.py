@@ -1,0 +1,117 @@
+"""``dpcov plan``: what error to expect, or how many rows an error needs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+import dpcov
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number, read_whole
+from dpcov.cli.chart import log_chart
+from dpcov.cli.failures import reported
+from dpcov.cli.output import print_json, print_table, print_text
+
+_CHART_POINTS = 9
+_CHART_SPAN = 100.0
+_LARGEST_CHARTED_ERROR = 100.0
+
+
+@reported
+def plan(
+    *,
+    columns: Annotated[
+        int, typer.Option(parser=read_whole, metavar="COUNT", help="How many columns the table has.")
+    ],
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            parser=read_whole, metavar="COUNT", help="How many rows: predicts the error of each method."
+        ),
+    ] = None,
+    error: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_number,
+            metavar="NUMBER",
+            help="The error wanted, such as 0.1: says how many rows it needs.",
+        ),
+    ] = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    condition: Annotated[
+        float, typer.Option(help="A guess of the largest over the least eigenvalue of the second moment.")
+    ] = 1e6,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the error for so many rows, or the rows for an error, method by method.
+
+    No table is needed and no budget is spent. The error is relative, in the worst direction: 0.1 means that
+    the variance of every combination of columns is off by at most a tenth. Tables with heavy tails have more.
+
+        dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6
+        dpcov plan --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
+    """
+    # A release adds a constant column.
+    asked: dict[str, Any] = {
+        "n_columns": columns + 1, "rho": rho, "epsilon": epsilon, "delta": delta, "condition": condition,
+    }  # fmt: skip
+    answer = dpcov.plan(n_rows=rows, error=None if error is None else float(error), **asked)
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    show_plan(answer)
+    centre = rows or answer["whitening"].rows
+    if math.isfinite(centre):
+        print_text(_chart(centre, asked))
+
+
+def show_plan(answer: dpcov.Plan) -> None:
+    """Print a plan as a table."""
+    by_rows = answer.n_rows is not None
+    header = ("method", "error" if by_rows else "rows needed", "known from", "assumes", "dpcov runs it")
+    lines = [
+        (
+            entry.method,
+            _error(entry.error) if by_rows else _rows(entry.rows),
+            entry.basis,
+            entry.assumes,
+            "yes" if entry.available else "no",
+        )
+        for entry in answer.entries
+    ]
+    asked = f"{answer.n_rows:,} rows" if answer.n_rows is not None else f"error {answer.error:g}"
+    budget = f"rho = {answer.rho:.4g}"
+    if answer.epsilon is not None:
+        budget += f" (epsilon = {answer.epsilon:.4g}, delta = {answer.delta:g})"
+    print_table(f"{asked}, {answer.n_columns} columns with the constant one, {budget}", header, lines)
+
+
+def _chart(centre: float, asked: dict[str, Any]) -> str:
+    steps = [_CHART_SPAN ** (2 * k / (_CHART_POINTS - 1) - 1) for k in range(_CHART_POINTS)]
+    plans = [dpcov.plan(n_rows=max(2, round(centre * step)), **asked) for step in steps]
+    series = {
+        entry.method: [
+            (float(one.n_rows or 0), one[entry.method].error)
+            for one in plans
+            if one[entry.method].error < _LARGEST_CHARTED_ERROR
+        ]
+        for entry in plans[0].entries
+        if entry.available
+    }
+    return log_chart(series, x="rows", y="error")
+
+
+def _error(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return "no promise" if math.isinf(value) else f"{value:.3g}"
+
+
+def _rows(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return "no promise" if math.isinf(value) else f"{value:,.0f}" if value < 1e9 else f"{value:.2e}"

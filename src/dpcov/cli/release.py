@@ -1,0 +1,227 @@
+"""``dpcov release``: make a private release of files, paid from a ledger."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import dpcov
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_names, read_number
+from dpcov.cli.failures import reported
+from dpcov.cli.files import OutputFile
+from dpcov.cli.ledger import account_fields, describe
+from dpcov.cli.output import cost_fields, print_json, print_text
+from dpcov.cli.plan import show_plan
+from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
+from dpcov.ledger import Ledger
+from dpcov.methods import find_method
+from dpcov.sources import open_source
+
+_BYTES_PER_ENTRY = 32
+_BYTES_BESIDES = 1 << 16
+
+
+def _method_names() -> list[str]:
+    return [method.name for method in dpcov.methods()]
+
+
+@reported
+def release(
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="DATA...", help="Parquet, Arrow or CSV files of one table, or patterns."),
+    ],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="The file to write, such as flights.dpcov."),
+    ] = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it."),
+    ] = None,
+    contamination: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_number, metavar="SHARE", help="Drop up to this share of outliers, such as 0.01."
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="How; see dpcov plan for a comparison.", autocompletion=_method_names)
+    ] = "whitening",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="What the method takes, such as radius=10; may be repeated."),
+    ] = None,
+    intercept: Annotated[
+        bool, typer.Option(help="Add a constant column, which makes means and covariances available.")
+    ] = True,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that pays.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger pays.")] = None,
+    purpose: Annotated[str, typer.Option(help="What the release is for, for the ledger's history.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show plan, predicted error and cost; read no row, spend nothing."),
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="For tests only: repeatable noise. Needs --not-private.")
+    ] = None,
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Accept a seeded release; it is stamped as NOT PRIVATE.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Release the private second-moment matrix of a table.
+
+    One release answers any linear question: means, covariances, correlations, PCA, regressions. Rows with a
+    missing value count as zeros. What was charged stays charged, even if the release fails on its way.
+
+        dpcov release flights.parquet --epsilon 1 --delta 1e-6 -o flights.dpcov
+        dpcov release 'part-*.parquet' --rho 0.5 --columns dep_delay,arr_delay,distance -o flights.dpcov
+        dpcov release flights.parquet --rho 0.1 --ledger budget.db --dataset flights -o flights.dpcov
+    """
+    if (seed is not None) != not_private:
+        raise ArgumentError(
+            "--seed makes a release that is not private: give --seed and --not-private, or neither."
+        )
+    options = _options(option)
+    if contamination is not None:
+        options["contamination"] = float(contamination)
+    wanted = _Wanted(
+        data=data,
+        budget={"rho": rho, "epsilon": epsilon, "delta": delta},
+        columns=read_names(columns) if columns else None,
+        method=method,
+        options=options,
+        intercept=intercept,
+        ledger=None if ledger is None else Ledger.open(ledger),
+        dataset=dataset,
+    )
+    if dry_run:
+        _show_plan(wanted, as_json=as_json)
+        return
+    if output is None:
+        raise ArgumentError("say where to write the release, such as: -o flights.dpcov")
+    with ExitStack() as cleaning:
+        file = OutputFile(output, room=wanted.expected_size(), overwrite=overwrite)
+        cleaning.callback(file.discard)
+        result = dpcov.release(
+            wanted.data,
+            **wanted.budget,
+            columns=wanted.columns,
+            method=method,
+            intercept=intercept,
+            rng=None if seed is None else np.random.default_rng(seed),
+            ledger=wanted.ledger,
+            dataset=dataset,
+            purpose=purpose,
+            allow_seeded=not_private,
+            **options,
+        )
+        try:
+            file.write(result.save)
+        except BaseException as error:
+            error.add_note(f"The release is lost, and what it cost is spent: {result.receipt.spent}.")
+            raise
+    _show_result(wanted, result, output, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A release as asked for."""
+
+    data: list[str]
+    budget: dict[str, Fraction | None]
+    columns: list[str] | None
+    method: str
+    options: dict[str, Any]
+    intercept: bool
+    ledger: Ledger | None
+    dataset: str | None
+
+    def limit(self) -> PrivacyCost:
+        """Return what it may cost."""
+        chosen = find_method(self.method)
+        chosen.check(self.options)
+        return resolve_budget(**self.budget, approximate_share=chosen.delta_share(self.options))
+
+    def expected_size(self) -> int:
+        """Return about how many bytes the release will have."""
+        n_columns = len(open_source(self.data, self.columns).columns) + 1
+        return _BYTES_BESIDES + _BYTES_PER_ENTRY * n_columns**2
+
+
+def _options(given: list[str] | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for text in given or []:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise ArgumentError(f"--option takes NAME=VALUE, such as radius=10; got '{text}'.")
+        number = read_number(value)
+        options[name.strip().replace("-", "_")] = int(number) if number.denominator == 1 else float(number)
+    return options
+
+
+def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
+    cost = wanted.limit()
+    account = None
+    if wanted.ledger is not None:
+        if wanted.dataset is None:
+            raise ArgumentError("--ledger needs --dataset as well: the name that the budget is kept under.")
+        account = wanted.ledger.check(wanted.dataset, cost)
+    source = open_source(wanted.data, wanted.columns)
+    n_columns = len(source.columns) + wanted.intercept
+    plan = dpcov.plan(n_rows=source.n_rows, n_columns=n_columns, **wanted.budget)
+    if as_json:
+        print_json(
+            {
+                "dry_run": True,
+                "rows": source.n_rows,
+                "columns": list(source.columns),
+                "method": wanted.method,
+                "cost": cost_fields(cost),
+                "account": None if account is None else account_fields(account),
+                "plan": plan.to_dict(),
+            }
+        )
+        return
+    show_plan(plan)
+    print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
+    print_text(f"It would cost {cost}. Nothing was read but the files' headers, nothing was spent.")
+    if account is not None:
+        print_text(f"'{account.name}' has {account.remaining} left, and {account.remaining - cost} after it.")
+
+
+def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, *, as_json: bool) -> None:
+    account = None
+    if wanted.ledger is not None and wanted.dataset is not None:
+        account = wanted.ledger.account(wanted.dataset)
+    if as_json:
+        print_json(
+            {
+                "release": str(output),
+                "rows": result.n_rows,
+                "columns": list(result.columns),
+                "method": result.method,
+                "private": result.receipt.private,
+                "spent": cost_fields(result.receipt.spent),
+                "account": None if account is None else account_fields(account),
+            }
+        )
+        return
+    print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
+    print_text(f"Spent:   {result.receipt.spent}")
+    if account is not None:
+        print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
+    if not result.receipt.private:
+        print_text("NOT PRIVATE: the noise came from a seeded generator.")
