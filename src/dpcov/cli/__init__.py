@@ -13,4 +13,4 @@ def main() -> None:
         if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
             raise
         sys.exit("Error: the command line needs more packages. Run: pip install 'dpcov[cli]'")
-    app()
+    app(prog_name="dpcov")

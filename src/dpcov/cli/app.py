@@ -14,7 +14,7 @@ from dpcov.cli.release import release
 app = typer.Typer(
     name="dpcov",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -41,11 +41,13 @@ def describe(
     A custodian opens an account that says how much may ever be learned about a dataset, and releases:
 
         dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
-        dpcov release flights.parquet --rho 0.02 --ledger budget.db --dataset flights -o flights.dpcov
+        dpcov release f.parquet --rho 0.02 --ledger budget.db --dataset flights -o f.dpcov
 
     Every command takes --json and explains itself with --help. Exit codes:
 
-        0 done   1 a bug in dpcov   2 a wrong argument   3 not enough budget   4 the ledger cannot be used
-        5 a file cannot be read or written   6 the rows allow no private answer   7 a package is missing
-        130 interrupted
+          0  done                            5  a file cannot be read or written
+          1  a bug in dpcov                  6  the rows allow no private answer
+          2  a wrong argument                7  a package is missing
+          3  not enough budget             130  interrupted
+          4  the ledger cannot be used
     """

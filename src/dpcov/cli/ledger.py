@@ -16,7 +16,7 @@ from dpcov.ledger import Account, Entry, Ledger
 
 ledger = typer.Typer(
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     help="""Make, show and close the budgets that releases are paid from.
 
     A ledger is one file. It holds each dataset's total budget, which never changes, and every charge against

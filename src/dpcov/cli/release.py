@@ -35,7 +35,7 @@ def _method_names() -> list[str]:
 def release(
     data: Annotated[
         list[str],
-        typer.Argument(metavar="DATA...", help="Parquet, Arrow or CSV files of one table, or patterns."),
+        typer.Argument(metavar="DATA", help="Parquet, Arrow or CSV files of one table, or patterns."),
     ],
     *,
     output: Annotated[
@@ -86,9 +86,9 @@ def release(
     One release answers any linear question: means, covariances, correlations, PCA, regressions. Rows with a
     missing value count as zeros. What was charged stays charged, even if the release fails on its way.
 
-        dpcov release flights.parquet --epsilon 1 --delta 1e-6 -o flights.dpcov
-        dpcov release 'part-*.parquet' --rho 0.5 --columns dep_delay,arr_delay,distance -o flights.dpcov
-        dpcov release flights.parquet --rho 0.1 --ledger budget.db --dataset flights -o flights.dpcov
+        dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov
+        dpcov release 'part-*.parquet' --rho 0.5 --columns age,height -o f.dpcov
+        dpcov release f.parquet --rho 0.1 --ledger b.db --dataset flights -o f.dpcov
     """
     if (seed is not None) != not_private:
         raise ArgumentError(

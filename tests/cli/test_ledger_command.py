@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpcov.cli.app import app
+from dpcov.core import PrivacyCost
+from dpcov.ledger import Ledger
+
+Shell = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+def test_an_account_from_its_opening_to_its_end(shell: Shell, tmp_path: Path) -> None:
+    made = shell("dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "'flights' may spend rho=0.18507 (epsilon=3 at delta=1e-06) in total" in made.stdout
+
+    ledger = Ledger.open(tmp_path / "budget.db")
+    number = ledger.charge("flights", PrivacyCost(ledger.remaining("flights").rho / 4), method="gaussian")
+    ledger.settle(number, PrivacyCost(ledger.account("flights").spent.rho / 2))
+    ledger.charge(
+        "flights",
+        PrivacyCost(ledger.remaining("flights").rho / 8),
+        method="m",
+        purpose="[b]why[/b]",
+        private=False,
+    )
+
+    history = shell("dpcov ledger history budget.db --dataset Flights")
+    lines = history.stdout.splitlines()
+    assert history.returncode == 0
+    assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
+    assert "settles line 1" in lines[3]
+    assert "-0.0231337" in lines[3]
+    assert "NOT PRIVATE" in lines[4]
+    assert "[b]why[/b]" in lines[4]
+
+    closed = shell("dpcov ledger close budget.db --dataset flights --yes")
+    assert closed.returncode == 0
+    shown = json.loads(shell("dpcov ledger show budget.db --json").stdout)
+    (account,) = shown["datasets"]
+    assert account["closed"]
+    assert not account["private"]
+    assert account["asked"] == {"epsilon": 3.0, "delta": 1e-6}
+    assert account["spent"]["exact"]["rho"] == str(ledger.account("flights").spent.rho)
+
+
+def test_amounts_are_taken_as_typed(tmp_path: Path) -> None:
+    path = str(tmp_path / "budget.db")
+    shown = CliRunner().invoke(app, ["ledger", "create", path, "--dataset", "a", "--rho", "0.1", "--json"])
+    assert json.loads(shown.stdout)["total"]["exact"]["rho"] == "1/10"
+    assert str(Ledger.open(path).remaining("a").rho) == "1/10"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("show nowhere.db", 4, "there is no ledger at nowhere.db"),
+        ("show notes.txt", 4, "notes.txt is not a dpcov ledger"),
+        ("show budget.db --dataset b", 4, "has no dataset 'b'"),
+        ("create budget.db --dataset A --rho 2", 4, "already has a dataset"),
+        ("create new.db --dataset a --rho -2", 2, "rho must be greater than 0"),
+        ("create new.db --dataset a", 2, "A budget is needed"),
+        ("create new.db --dataset ' ' --rho 1", 2, "dataset must have a name"),
+        ("create no/such/folder.db --dataset a --rho 1", 4, "cannot be made"),
+        ("close budget.db --dataset a", 2, "give --yes"),
+    ],
+)
+def test_failures_have_codes_and_one_line(
+    line: str, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Ledger.create("budget.db").add_dataset("a", rho=1)
+    Path("notes.txt").write_text("notes, long enough to be read as a header of something" * 4)
+    failed = CliRunner().invoke(app, ["ledger", *shlex.split(line)])
+    assert (failed.exit_code, failed.stdout) == (code, "")
+    assert failed.stderr.startswith("Error: ")
+    assert message in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["budget.db", "notes.txt"]
+
+
+def test_failures_in_json(shell: Shell) -> None:
+    failed = shell("dpcov ledger show nowhere.db --json")
+    failure = json.loads(failed.stderr)
+    assert (failed.returncode, failure["exit_code"], failure["error"]) == (4, 4, "ledger")
+
+
+def test_wrong_usage_is_code_two() -> None:
+    for line in ("create budget.db --dataset a --rho much", "burn budget.db"):
+        assert CliRunner().invoke(app, ["ledger", *line.split()]).exit_code == 2
+
+
+def test_help_and_version(shell: Shell) -> None:
+    shown = shell("dpcov --help && dpcov ledger create --help")
+    assert shown.returncode == 0
+    assert "Exit codes" in shown.stdout
+    assert "dpcov ledger create budget.db --dataset flights" in shown.stdout
