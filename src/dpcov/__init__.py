@@ -5,6 +5,7 @@ Differentially private (zCDP) to the last bit: exact integers, exact noise, an e
 
 from dpcov.core import ArgumentError, BudgetError, DpcovError, Receipt
 from dpcov.methods import methods
+from dpcov.plan import Plan, plan
 from dpcov.release import Release, release, second_moment
 
 __version__ = "0.1.0"
@@ -13,9 +14,11 @@ __all__ = [
     "ArgumentError",
     "BudgetError",
     "DpcovError",
+    "Plan",
     "Receipt",
     "Release",
     "methods",
+    "plan",
     "release",
     "second_moment",
 ]
