@@ -261,10 +261,12 @@ def distribution_rows(
 
     Notes
     -----
-    Equation (1), with its constants. Sample and algorithm each get an error ``sqrt(1 + error) - 1``,
-    whose factors multiply to 1 + error. For a bounded distribution no row is in the tail: leverages in
-    the sample are at most ``M1^2 / (1 - g)``, below ``m (1 + alpha)``, so the bound is about the whole
-    second moment. A Gaussian's may be.
+    Equation (1), with its constants. Sample and algorithm each get an error ``g = sqrt(1 + error) - 1``,
+    whose factors multiply to 1 + error. For a bounded distribution no row is in the tail: leverages in the
+    sample are at most ``M1^2 / (1 - g)``, below ``m (1 + alpha)``. The same holds for Gaussian rows, for any
+    number of rows in practice. So the bound is about the whole second moment, and does not rest on the
+    *sample* being subsamplable, which the paper takes for granted. It also means that a much smaller m will
+    do: any from ``M1^2 / (1.5 (1 - g))`` on.
     """
     target, budget = number(error, "error", above=0), number(rho, "rho", above=0)
     part = share(failure, "failure") / 4
