@@ -6,6 +6,7 @@ Differentially private (zCDP) to the last bit: exact integers, exact noise, an e
 from dpcov.core import ArgumentError, BudgetError, DpcovError, NoAnswerError, Receipt
 from dpcov.methods import methods
 from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
+from dpcov.plan import Plan, plan
 from dpcov.release import Release, release, second_moment
 
 __version__ = "0.1.0"
@@ -15,12 +16,14 @@ __all__ = [
     "BudgetError",
     "DpcovError",
     "NoAnswerError",
+    "Plan",
     "Receipt",
     "Release",
     "covering_radius",
     "enclosing_ball",
     "least_eigenvalue",
     "methods",
+    "plan",
     "release",
     "second_moment",
     "subsamplability",
