@@ -48,21 +48,26 @@ def test_sources_see_the_core_only(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.sources", "dpcov._extras")
 
 
-@pytest.mark.parametrize("path", files("theory"), ids=lambda p: p.name)
-def test_theory_sees_public_names_of_the_core_only(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.theory")
+def sees_public_names_only(path: Path) -> bool:
+    """Whether `path` imports public names of the core only, and none that hands out rows or makes noise."""
+    private = {"Source", "RowTask", "RowWorker", "Block", "OSEntropy"}
+    public = {f"dpcov.core.{name}" for name in dpcov.core.__all__ if name not in private} | {"dpcov.core"}
+    return {name for name in imports(path) if name.startswith("dpcov.core")} <= public
 
 
 @pytest.mark.parametrize("path", files("methods"), ids=lambda p: p.name)
-def test_methods_see_public_names_of_the_core_only(path: Path) -> None:
+def test_methods_see_public_names_of_the_core_and_theory_only(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.methods", "dpcov.theory")
-    public = {f"dpcov.core.{name}" for name in dpcov.core.__all__} | {"dpcov.core"}
-    ours = {name for name in imports(path) if name.startswith("dpcov.core")}
-    assert ours <= public
-    # What hands out rows or makes noise is not for methods.
-    assert not ours & {
-        f"dpcov.core.{name}" for name in ("Source", "RowTask", "RowWorker", "Block", "OSEntropy")
-    }
+    assert sees_public_names_only(path)
+    # This module looks at rows, and is for public ones.
+    assert "dpcov.theory.public_rows" not in set(imports(path))
+
+
+@pytest.mark.parametrize("path", files("theory"), ids=lambda p: p.name)
+def test_theory_sees_public_names_of_the_core_only_and_no_curator(path: Path) -> None:
+    assert not outside(path, "dpcov.core", "dpcov.theory")
+    assert sees_public_names_only(path)
+    assert "dpcov.core.Curator" not in set(imports(path))
 
 
 @pytest.mark.parametrize("path", [*files("core"), *files("methods")], ids=lambda p: p.name)
@@ -85,3 +90,8 @@ def test_the_checks_would_notice(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("import dpcov.release\nfrom dpcov.core import noise\n")
     assert outside(bad, "dpcov.core") == {"dpcov.release"}
+    assert not sees_public_names_only(bad)
+    bad.write_text("from dpcov.core import ArgumentError, Source\n")
+    assert not sees_public_names_only(bad)
+    bad.write_text("from dpcov.core import ArgumentError\n")
+    assert sees_public_names_only(bad)

@@ -7,6 +7,7 @@ from dpcov.core import ArgumentError, BudgetError, DpcovError, LedgerError, NoAn
 from dpcov.ledger import Ledger
 from dpcov.methods import methods
 from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
+from dpcov.plan import Plan, plan
 from dpcov.release import Release, release, second_moment
 
 __version__ = "0.1.0"
@@ -18,12 +19,14 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "NoAnswerError",
+    "Plan",
     "Receipt",
     "Release",
     "covering_radius",
     "enclosing_ball",
     "least_eigenvalue",
     "methods",
+    "plan",
     "release",
     "second_moment",
     "subsamplability",

@@ -33,8 +33,9 @@ def find_least_eigenvalue(
     Notes
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as delta-approximate
-    (epsilon^2 / 2)-zCDP. *Utility.* The paper's theorem: within 1 +- alpha, if most groups' least
-    eigenvalues are. Of several buckets the lowest is taken, since the result serves as a lower
+    (epsilon^2 / 2)-zCDP. *Utility.* If every group's least eigenvalue is within 1 +- alpha of the table's,
+    the result is between ``(1 - alpha)^2`` and ``1 + alpha`` times it (the paper overlooks that three
+    buckets may fill). Of several buckets the lowest is taken, since the result serves as a lower
     bound; the paper leaves that open.
     """
     clipping = Clipping(LatticeMap.identity(curator.n_columns), radius)

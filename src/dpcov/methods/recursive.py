@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,14 +22,15 @@ from dpcov.methods.eigenvalue import find_least_eigenvalue
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.options import positive
 from dpcov.methods.radius import find_covering_radius
-from dpcov.theory.shrinking import (
+from dpcov.theory.recursion import (
     GROWTH,
-    ROUND_FACTOR,
-    SHRINK,
+    SHRINKING,
+    RecursionConstants,
     Schedule,
-    find_constants,
-    schedule,
+    recursion_constants,
+    recursion_schedule,
 )
+from dpcov.theory.subsamplability import check_parameters
 
 Matrix = NDArray[np.float64]
 
@@ -72,30 +74,45 @@ def estimate_recursive(
     privately), for replacing one row, whatever the rows and options are. *Utility.* The paper's main
     theorem: ``(1 - gamma) S_eff <= S~ <= (1 + gamma) S``.
     """
-    chosen = find_constants(constants)
+    chosen = recursion_constants(constants)
     if m is None:
         raise ArgumentError(
             "method 'recursive' needs m: how many random rows keep the second moment up to 1 +- alpha. "
             "See dpcov.theory, or use method 'whitening', which needs nothing."
         )
-    size, alpha = positive(m, "m"), positive(alpha, "alpha")
+    check_parameters(m, alpha, n_rows=curator.n_rows, constants=constants)
     own_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
-    _check(curator, size, alpha, beta, least)
+    if least is None and curator.remaining.delta == 0:
+        raise ArgumentError(
+            "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
+            "give delta beside rho, or epsilon with delta."
+        )
     whole = _whole_radius(curator, own_radius)
     if least is None:
-        least = _private_least_eigenvalue(curator, size, alpha, whole)
-    course = schedule(chosen, m=size, alpha=alpha, radius=whole, least_eigenvalue=least)
-    threshold = chosen.threshold / size
-    return _run(curator, course, threshold, math.sqrt(1 / ((1 - alpha) * least)), least)
+        least = _private_least_eigenvalue(curator, m, alpha, whole)
+    if beta is not None:
+        check_parameters(
+            m,
+            alpha,
+            n_rows=curator.n_rows,
+            beta=beta,
+            radius=whole,
+            least_eigenvalue=least,
+            constants=constants,
+        )
+    course = recursion_schedule(m, alpha, whole, least, constants=constants)
+    scale = math.sqrt(1 / ((1 - alpha) * least))
+    estimate = _run(curator, course, chosen, chosen.psi / m, scale)
+    return replace(estimate, diagnostics={**estimate.diagnostics, "least_eigenvalue": least})
 
 
 def _run(
     curator: Curator,
     course: Schedule,
+    constants: RecursionConstants,
     threshold: float,
     scale: float,
-    least: float,
 ) -> Estimate:
     """Algorithm 2, unrolled.
 
@@ -105,10 +122,10 @@ def _run(
     """
     share = curator.remaining.rho / course.releases
     forms: Matrix = np.eye(curator.n_columns) * scale
-    kappa = course.kappa
+    kappa = course.first
     earlier: tuple[Shrinking, ...] = ()
     history: list[dict[str, float]] = []
-    for _ in range(course.shrinkings):
+    for _ in range(course.shrinking_rounds):
         lattice_map = LatticeMap.from_matrix(forms)
         radius = math.sqrt(kappa)
         answer = curator.gram(
@@ -116,11 +133,11 @@ def _run(
         )
         values, vectors = np.linalg.eigh(answer.mean())
         large = values >= threshold * kappa
-        factors = math.sqrt(GROWTH) * np.where(large, SHRINK, 1.0)
+        factors = math.sqrt(GROWTH) * np.where(large, constants.eta, 1.0)
         forms = (vectors.T * factors[:, None]) @ lattice_map.matrix()
         earlier = (*earlier, Shrinking(lattice_map, radius))
         history.append({"kappa": kappa, "rho": float(share), "large": float(large.sum())})
-        kappa *= ROUND_FACTOR
+        kappa *= SHRINKING
     lattice_map = LatticeMap.from_matrix(forms)
     answer = curator.gram(
         Clipping(lattice_map, math.sqrt(kappa), earlier=earlier),
@@ -128,7 +145,7 @@ def _run(
         purpose="the released matrix",
     )
     history.append({"kappa": kappa, "rho": float(share), "large": 0.0})
-    return _estimate(lattice_map, answer, _diagnostics(course, least, answer, history))
+    return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
 
 
 def _estimate(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
@@ -137,35 +154,17 @@ def _estimate(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[s
     return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))
 
 
-def _diagnostics(
-    course: Schedule, least: float, answer: NoisyGram, history: list[dict[str, float]]
-) -> dict[str, Any]:
+def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, float]]) -> dict[str, Any]:
     """Facts from public numbers and private answers."""
     noise = math.sqrt(2 * len(answer.integers)) * answer.sigma
     lowest = float(np.linalg.eigvalsh(answer.mean())[0])
     return {
         "rounds": course.releases,
-        "iterations": course.rounds,
         "history": history,
-        "least_eigenvalue": least,
         # The theorem keeps the least eigenvalue of the scaled table above 1: its gamma.
         "guaranteed_error": noise,
         "predicted_error": noise / lowest if lowest > noise else math.inf,
     }
-
-
-def _check(curator: Curator, m: float, alpha: float, beta: float | None, least: float | None) -> None:
-    if alpha > 0.5:
-        raise ArgumentError(f"alpha must be at most 1/2 (Theorem 3.2), got {alpha:g}.")
-    if not 1 <= m <= curator.n_rows:
-        raise ArgumentError(f"m must lie between 1 and the {curator.n_rows} rows, got {m:g}.")
-    if beta is not None and not 0 < positive(beta, "beta") < 1:
-        raise ArgumentError(f"beta must lie strictly between 0 and 1, got {beta}.")
-    if least is None and curator.remaining.delta == 0:
-        raise ArgumentError(
-            "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
-            "give delta beside rho, or epsilon with delta."
-        )
 
 
 def _whole_radius(curator: Curator, radius: float | None) -> float:
@@ -177,7 +176,7 @@ def _whole_radius(curator: Curator, radius: float | None) -> float:
 
 def _private_least_eigenvalue(curator: Curator, m: float, alpha: float, radius: float) -> float:
     epsilon = Fraction(math.sqrt(2 * float(curator.remaining.rho * _EIGENVALUE_SHARE)))
-    return find_least_eigenvalue(
+    found = find_least_eigenvalue(
         curator,
         group_size=math.ceil(m),
         alpha=alpha,
@@ -185,3 +184,5 @@ def _private_least_eigenvalue(curator: Curator, m: float, alpha: float, radius: 
         epsilon=epsilon,
         delta=curator.remaining.delta,
     )
+    # A group's least eigenvalue may exceed the table's by that factor.
+    return found / (1 + alpha)

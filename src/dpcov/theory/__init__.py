@@ -1,1 +1,126 @@
-"""The paper's theory: constants, bounds and sample sizes. Public numbers in, public numbers out."""
+"""The paper's theory with explicit constants: subsamplability, sample sizes, distributions.
+
+Formulas of public numbers, except `public_rows`, which is for public and synthetic tables. Where the
+paper's statement does not hold, the docstring says so. Mahpud and Sheffet, "A Private Approximation of
+the 2nd-Moment Matrix of Any Subsamplable Input" (NeurIPS 2025).
+"""
+
+from dpcov.theory.bounds import Bound
+from dpcov.theory.distributions import (
+    Distribution,
+    EllipsoidSurface,
+    Gaussian,
+    ParetoBesideDirection,
+    ParetoTimesDirection,
+    pareto_moment,
+)
+from dpcov.theory.mixtures import LinearImage, WithOutliers, log_spaced_gaussian
+from dpcov.theory.outliers import (
+    outliers_harmless,
+    tolerated_by_aggregate,
+    tolerated_by_learner,
+    tolerated_by_leverage,
+    tolerated_by_recursion,
+)
+from dpcov.theory.public_rows import (
+    EmpiricalSize,
+    SizeTrial,
+    empirical_size,
+    leverage_scores,
+    table_moments,
+    tail,
+)
+from dpcov.theory.recursion import (
+    RecursionConstants,
+    Schedule,
+    noise_norm,
+    recursion_constants,
+    recursion_schedule,
+    recursive_error,
+    recursive_rows,
+)
+from dpcov.theory.related import (
+    aden_ali_rows,
+    aggregate_rate,
+    alabi_rows,
+    brown_rows,
+    cluster_loss_rate,
+    cluster_rate,
+    kothari_rows,
+    learner_rows,
+    recursive_rate,
+)
+from dpcov.theory.sample_size import (
+    aggregate_groups,
+    aggregate_parameters,
+    aggregate_rows,
+    distribution_rows,
+    eigenvalue_rows,
+    gaussian_error,
+    gaussian_rows,
+    masking_scale,
+)
+from dpcov.theory.subsamplability import (
+    TheoremWarning,
+    bernstein_size,
+    check_parameters,
+    largest_beta,
+    paper_bernstein_size,
+    smallest_size,
+    tail_share,
+)
+
+__all__ = [
+    "Bound",
+    "Distribution",
+    "EllipsoidSurface",
+    "EmpiricalSize",
+    "Gaussian",
+    "LinearImage",
+    "ParetoBesideDirection",
+    "ParetoTimesDirection",
+    "RecursionConstants",
+    "Schedule",
+    "SizeTrial",
+    "TheoremWarning",
+    "WithOutliers",
+    "aden_ali_rows",
+    "aggregate_groups",
+    "aggregate_parameters",
+    "aggregate_rate",
+    "aggregate_rows",
+    "alabi_rows",
+    "bernstein_size",
+    "brown_rows",
+    "check_parameters",
+    "cluster_loss_rate",
+    "cluster_rate",
+    "distribution_rows",
+    "eigenvalue_rows",
+    "empirical_size",
+    "gaussian_error",
+    "gaussian_rows",
+    "kothari_rows",
+    "largest_beta",
+    "learner_rows",
+    "leverage_scores",
+    "log_spaced_gaussian",
+    "masking_scale",
+    "noise_norm",
+    "outliers_harmless",
+    "paper_bernstein_size",
+    "pareto_moment",
+    "recursion_constants",
+    "recursion_schedule",
+    "recursive_error",
+    "recursive_rate",
+    "recursive_rows",
+    "smallest_size",
+    "table_moments",
+    "tail",
+    "tail_share",
+    "tolerated_by_aggregate",
+    "tolerated_by_learner",
+    "tolerated_by_leverage",
+    "tolerated_by_recursion",
+]

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpcov
+from dpcov.theory import log_spaced_gaussian, recursive_error
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "accuracy.csv"
+METHODS = (
+    "whitening", "gaussian", "recursive", "recursive-paper", "aggregate",
+    "brown-2023", "aden-ali-2020", "kothari-2021", "alabi-2023",
+)  # fmt: skip
+
+
+def measured() -> Iterator[tuple[dict[str, Any], float, float]]:
+    """The benchmark's Gaussian tables: arguments of plan, errors of whitening and of Analyze Gauss."""
+    with RESULTS.open(newline="") as file:
+        for row in csv.DictReader(file):
+            found = re.fullmatch(r"gaussian-d(\d+)-n(\d+)-cond(.+)", row["case"])
+            if found and row["method"] == "whitening":
+                case = {
+                    "n_columns": int(found[1]),
+                    "n_rows": int(found[2]),
+                    "condition": float(found[3]),
+                    "rho": float(row["rho"]),
+                }
+                yield case, float(row["error"]), float(row["analyze_gauss"])
+
+
+def test_predictions_match_the_benchmark() -> None:
+    compared = 0
+    for case, whitening, analyze_gauss in measured():
+        plan = dpcov.plan(**case)
+        assert 0.45 < plan["gaussian"].error / analyze_gauss < 1.4, case
+        if plan["whitening"].error < 0.2:
+            compared += 1
+            assert 0.7 < plan["whitening"].error / whitening < 1.2, case
+    assert compared > 30
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_both_directions_agree(method: str) -> None:
+    budget: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+    rows = dpcov.plan(n_columns=5, error=0.1, condition=100.0, **budget)[method].rows
+    assert math.isfinite(rows)
+    after = dpcov.plan(n_columns=5, n_rows=int(rows), condition=100.0, **budget)[method].error
+    before = dpcov.plan(n_columns=5, n_rows=math.floor(rows * 0.99), condition=100.0, **budget)[method].error
+    assert after <= 0.1 * (1 + 1e-5)
+    assert before > 0.1
+
+
+def test_recursive_is_the_theorem() -> None:
+    rows = 10**9
+    table = log_spaced_gaussian(10, 1e6)
+    found = dpcov.plan(n_columns=10, n_rows=rows, rho=1.0, m=600.0)["recursive"]
+    expected = recursive_error(
+        rows,
+        10,
+        1.0,
+        m=600.0,
+        alpha=0.5,
+        radius=table.radius_of(rows, 0.025),
+        least_eigenvalue=1e-6,
+        failure=0.025,
+    )
+    assert found.error == pytest.approx(expected)
+    assert found.basis == "theorem"
+
+
+def test_the_condition_hurts_what_does_not_whiten() -> None:
+    easy = dpcov.plan(n_columns=10, n_rows=10**8, rho=0.5, condition=1.0)
+    hard = dpcov.plan(n_columns=10, n_rows=10**8, rho=0.5, condition=1e8)
+    assert hard["whitening"].error == easy["whitening"].error
+    assert hard["gaussian"].error > 1e5 * easy["gaussian"].error
+    assert hard["recursive"].error > easy["recursive"].error
+
+
+def test_few_rows_are_not_whitened() -> None:
+    plan = dpcov.plan(n_columns=64, n_rows=1797, rho=0.5)
+    assert plan["whitening"].error == pytest.approx(plan["gaussian"].error)
+    assert plan["whitening"].error > 100
+
+
+def test_a_plan_can_be_read_and_stored() -> None:
+    plan = dpcov.plan(n_columns=10, n_rows=100_000, rho=0.5)
+    text = repr(plan)
+    assert text.startswith("plan: 100000 rows, 10 columns, rho=0.5, condition 1e+06")
+    assert [line.split()[0] for line in text.splitlines()[2:]] == list(METHODS)
+    assert "no promise" in text
+    assert "give delta to compare" in text
+    stored = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert stored["entries"][0]["error"] == plan["whitening"].error
+    assert stored["entries"][2]["error"] is None
+
+
+def test_zcdp_with_delta_is_compared_at_the_epsilon_it_implies() -> None:
+    plan = dpcov.plan(n_columns=10, n_rows=10**6, rho=0.5, delta=1e-6)
+    assert plan.epsilon == pytest.approx(5.3, abs=0.3)
+    assert math.isfinite(plan["brown-2023"].error)
+
+
+def test_what_can_be_run_is_marked() -> None:
+    names = {method.name for method in dpcov.methods()}
+    for entry in dpcov.plan(n_columns=10, n_rows=10**6, rho=0.5).entries:
+        assert entry.available == (entry.method.removesuffix("-paper") in names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "n_rows"),
+        ({"n_rows": 10, "error": 0.1}, "n_rows"),
+        ({"n_rows": 0}, "n_rows"),
+        ({"n_rows": 10.5}, "n_rows"),
+        ({"error": 1.5}, "error"),
+        ({"error": "small"}, "error"),
+        ({"n_rows": 10, "n_columns": 0}, "n_columns"),
+        ({"n_rows": 10, "condition": 0.5}, "condition"),
+        ({"n_rows": 10, "failure": 1.0}, "failure"),
+        ({"n_rows": 10, "m": 0.0}, "m must"),
+        ({"n_rows": 10, "rho": None}, "budget"),
+        ({"n_rows": 10, "rho": -1.0}, "rho"),
+        ({"n_rows": 10, "epsilon": 1.0}, "either rho"),
+        ({"n_rows": 10, "rho": None, "epsilon": 1.0}, "delta"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"n_columns": 10, "rho": 0.5} | arguments
+    with pytest.raises(dpcov.ArgumentError, match=message):
+        dpcov.plan(**given)
+
+
+def test_an_unknown_method() -> None:
+    with pytest.raises(dpcov.ArgumentError, match="whitening"):
+        dpcov.plan(n_columns=10, n_rows=10, rho=0.5)["coinpress"]
