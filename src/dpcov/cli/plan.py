@@ -13,6 +13,7 @@ from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number, read_w
 from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
 from dpcov.cli.output import print_json, print_table, print_text
+from dpcov.core import ArgumentError
 
 _CHART_POINTS = 9
 _CHART_SPAN = 100.0
@@ -55,6 +56,8 @@ def plan(
         dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6
         dpcov plan --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
     """
+    if (rows is None) == (error is None):
+        raise ArgumentError("Give either --rows, to learn the error, or --error, to learn the rows.")
     # A release adds a constant column.
     asked: dict[str, Any] = {
         "n_columns": columns + 1, "rho": rho, "epsilon": epsilon, "delta": delta, "condition": condition,

@@ -141,7 +141,7 @@ class _Wanted:
     """A release as asked for."""
 
     data: list[str]
-    budget: dict[str, Fraction | None]
+    budget: dict[str, Any]
     columns: list[str] | None
     method: str
     options: dict[str, Any]
