@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpcov.cli.failures import FileError
@@ -45,7 +45,8 @@ class OutputFile:
 
     def discard(self) -> None:
         """Remove the draft, if there is one."""
-        self._draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._draft.unlink(missing_ok=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

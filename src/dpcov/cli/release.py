@@ -129,7 +129,7 @@ def release(
             **options,
         )
         try:
-            file.write(result.save)
+            file.write(result.save)  # type: ignore[attr-defined]
         except BaseException as error:
             error.add_note(f"The release is lost, and what it cost is spent: {result.receipt.spent}.")
             raise
@@ -197,7 +197,7 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
         return
     show_plan(plan)
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
-    print_text(f"It would cost {cost}. Nothing was read but the files' headers, nothing was spent.")
+    print_text(f"It would cost {cost}. No row was used, nothing was spent.")
     if account is not None:
         print_text(f"'{account.name}' has {account.remaining} left, and {account.remaining - cost} after it.")
 
@@ -220,8 +220,15 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, *, as_jso
         )
         return
     print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
-    print_text(f"Spent:   {result.receipt.spent}")
+    print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
     if not result.receipt.private:
         print_text("NOT PRIVATE: the noise came from a seeded generator.")
+
+
+def _as_epsilon(wanted: _Wanted, result: dpcov.Release) -> str:
+    delta = wanted.budget["delta"]
+    if delta is None or delta <= result.receipt.spent.delta:
+        return ""
+    return f" (epsilon={result.receipt.epsilon(delta):.4g} at delta={float(delta):g})"

@@ -1,0 +1,212 @@
+"""``dpcov release`` in a real shell, on real files."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov.cli.app import app
+from dpcov.ledger import Ledger
+
+Shell = Callable[[str], subprocess.CompletedProcess[str]]
+
+pytestmark = pytest.mark.skipif(not hasattr(dpcov.Release, "save"), reason="releases cannot be saved yet")
+
+
+def write_table(path: Path, n_rows: int = 2000, n_columns: int = 3, first: float = 0.0) -> None:
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+    rows[0, 0] = first
+    frame = pl.DataFrame({f"c{k}": rows[:, k] for k in range(n_columns)})
+    frame.with_columns(pl.lit("x").alias("name")).write_parquet(path)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "table.parquet")
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", rho=1)
+    return ledger
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"table.parquet", "budget.db"}
+
+
+LINE = "dpcov release table.parquet --columns c0,c1,c2 --rho 0.25 --ledger budget.db --dataset people"
+
+
+def test_a_release_with_what_was_spent_and_what_is_left(shell: Shell, ledger: Ledger, tmp_path: Path) -> None:
+    made = shell(f"{LINE} --purpose 'spring report' -o out.dpcov")
+    assert made.returncode == 0, made.stderr
+    assert "out.dpcov" in made.stdout
+    assert "rho=0.25" in made.stdout
+    assert "rho=0.75 of rho=1 for 'people'" in made.stdout
+    assert "out.dpcov" in files(tmp_path)
+    assert ledger.history()[0].purpose == "spring report"
+    again = shell(f"{LINE} -o out.dpcov --json")
+    assert again.returncode == 5
+    assert "--overwrite" in json.loads(again.stderr)["message"]
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_json(shell: Shell, ledger: Ledger, tmp_path: Path) -> None:
+    made = json.loads(shell(f"{LINE} -o out.dpcov --json").stdout)
+    assert (made["release"], made["rows"], made["columns"]) == ("out.dpcov", 2000, ["c0", "c1", "c2"])
+    assert made["account"]["left"]["exact"]["rho"] == str(ledger.remaining("people").rho) == "3/4"
+    assert made["private"]
+    loaded = dpcov.load(tmp_path / "out.dpcov")  # type: ignore[attr-defined]
+    assert loaded.columns == ("c0", "c1", "c2")
+
+
+def test_a_dry_run_reads_no_row_and_spends_nothing(shell: Shell, ledger: Ledger, tmp_path: Path) -> None:
+    content = (tmp_path / "budget.db").read_bytes()
+    shown = shell(f"{LINE} --dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "It would cost rho=0.25" in shown.stdout
+    assert "rho=0.75 after it" in shown.stdout
+    assert "whitening" in shown.stdout
+    assert not files(tmp_path)
+    assert (tmp_path / "budget.db").read_bytes() == content
+    assert not ledger.history()
+    refused = shell(f"{LINE.replace('0.25', '1.5')} --dry-run")
+    assert refused.returncode == 3
+
+
+def invoke(line: str) -> Any:
+    return CliRunner().invoke(app, line.split()[1:])
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        (LINE, 2, "say where to write"),
+        (LINE.replace("table", "nothing") + " -o out.dpcov", 2, "does not exist"),
+        (LINE.replace("c0,c1,c2", "name") + " -o out.dpcov", 2, "not numeric: name"),
+        (LINE.replace("c0,c1,c2", "c0,c9") + " -o out.dpcov", 2, "c9"),
+        (LINE.replace("0.25", "1.25") + " -o out.dpcov", 3, "rho=1 left of rho=1; this needs rho=1.25"),
+        (LINE.replace("people", "nobody") + " -o out.dpcov", 4, "has no dataset 'nobody'"),
+        (LINE.replace("budget", "bugdet") + " -o out.dpcov", 4, "there is no ledger"),
+        (LINE.replace("--rho 0.25", "--epsilon 1") + " -o out.dpcov", 2, "epsilon needs delta"),
+        (LINE + " --method gausian -o out.dpcov", 2, "Did you mean 'gaussian'"),
+        (LINE + " --option radius -o out.dpcov", 2, "NAME=VALUE"),
+        (LINE + " --option width=3 -o out.dpcov", 2, "takes no width"),
+        (LINE + " --seed 1 -o out.dpcov", 2, "--not-private"),
+        (LINE + " -o nowhere/out.dpcov", 5, "cannot be written: No such file or directory"),
+        (LINE + " -o .", 5, "is a folder"),
+    ],
+)
+def test_failures_cost_nothing_and_leave_nothing(
+    line: str, code: int, message: str, ledger: Ledger, tmp_path: Path
+) -> None:
+    failed = invoke(line)
+    assert (failed.exit_code, failed.stdout) == (code, "")
+    assert message in failed.stderr
+    assert failed.stderr.startswith("Error: ")
+    assert failed.stderr.count("\n") == 1
+    assert not files(tmp_path)
+    assert not ledger.history()
+
+
+def test_a_seeded_release_is_stamped(ledger: Ledger) -> None:
+    made = invoke(f"{LINE} --seed 1 --not-private -o out.dpcov")
+    assert made.exit_code == 0, made.stderr
+    assert "NOT PRIVATE" in made.stdout
+    assert not ledger.history()[0].private
+
+
+def test_a_read_only_folder_is_noticed_before_anything_is_spent(
+    shell: Shell, ledger: Ledger, tmp_path: Path
+) -> None:
+    (tmp_path / "locked").mkdir()
+    line = f"mount -t tmpfs -o size=1m,ro tmpfs locked && {LINE} -o locked/out.dpcov"
+    failed = shell(f"unshare --user --map-root-user --mount bash -c '{line}'")
+    if "unshare" in failed.stderr or "mount:" in failed.stderr:
+        pytest.skip("this machine does not let users mount")
+    assert failed.returncode == 5
+    assert "cannot be written: Read-only file system" in failed.stderr
+    assert not ledger.history()
+
+
+def test_a_full_disk_is_noticed_before_anything_is_spent(
+    shell: Shell, ledger: Ledger, tmp_path: Path
+) -> None:
+    (tmp_path / "small").mkdir()
+    line = f"mount -t tmpfs -o size=16k tmpfs small && {LINE} -o small/out.dpcov; echo $? $(ls -A small)"
+    failed = shell(f"unshare --user --map-root-user --mount bash -c '{line}'")
+    if "unshare" in failed.stderr or "mount:" in failed.stderr:
+        pytest.skip("this machine does not let users mount")
+    assert failed.stdout.split() == ["5"]
+    assert "cannot be written: No space left on device" in failed.stderr
+    assert not ledger.history()
+
+
+def test_a_disk_that_fills_up_meanwhile_leaves_nothing_and_the_cost_is_said(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: dpcov.Release, path: Path) -> None:
+        Path(path).write_text("half of it")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(dpcov.Release, "save", full)
+    failed = invoke(f"{LINE} -o out.dpcov")
+    assert failed.exit_code == 5
+    assert "out.dpcov cannot be written: No space left on device" in failed.stderr
+    assert "The release is lost, and what it cost is spent: rho=0.25." in failed.stderr
+    assert not files(tmp_path)
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_ctrl_c_says_what_was_charged_and_leaves_nothing(
+    environment: dict[str, str], ledger: Ledger, tmp_path: Path
+) -> None:
+    write_table(tmp_path / "table.parquet", 300_000, 30)
+    columns = ",".join(f"c{k}" for k in range(30))
+    line = f"{LINE.replace('c0,c1,c2', columns)} -o out.dpcov"
+    running = subprocess.Popen(  # noqa: S602
+        f"exec {line}", shell=True, cwd=tmp_path, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    while not ledger.history():
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=120)
+    assert running.returncode == 130, stderr
+    assert stdout == ""
+    assert "Error: interrupted." in stderr
+    assert "Charged to dataset 'people' of budget.db: rho=0.25. A failed release keeps its charge." in stderr
+    assert "Traceback" not in stderr
+    assert not files(tmp_path)
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 5e-324])
+def test_what_is_printed_and_recorded_does_not_depend_on_a_row(
+    value: float, ledger: Ledger, tmp_path: Path
+) -> None:
+    seen = []
+    for first in (0.0, value):
+        write_table(tmp_path / "table.parquet", first=first)
+        made = invoke(f"{LINE} --seed 1 --not-private --overwrite -o out.dpcov")
+        lines = [replace(entry, time=None) for entry in ledger.history()]  # type: ignore[arg-type]
+        seen.append((made.exit_code, made.stdout, made.stderr, lines))
+        ledger.path.unlink()
+        Ledger.create(ledger.path).add_dataset("people", rho=1)
+    assert seen[0][0] == 0
+    assert seen[0] == seen[1]
