@@ -31,7 +31,7 @@ LARGEST_GAIN_RATIO = 2.0**20
 """No direction is amplified more than this beyond another: float64 rows cannot tell."""
 
 _ELLIPTICAL_SPREAD = 10.0
-_ENOUGH_KNOWN = 0.7
+_ENOUGH_KNOWN = 0.55
 
 
 @dataclass(frozen=True, eq=False)
