@@ -94,3 +94,21 @@ def test_a_sample_of_the_rows_serves_for_the_whole_table() -> None:
 def test_noise_alone_has_no_scale() -> None:
     for seed in range(50):
         assert find_scale(counts(np.zeros(30), coarse_grid(), sigma=20, seed=seed)) is None
+
+
+def test_a_spurious_bin_at_an_impossible_distance_is_no_excess() -> None:
+    answer = counts(gaussian_norms(1000), coarse_grid(), sigma=30)
+    far = int(np.searchsorted(answer.grid.edges(), 1e100))
+    answer.counts[far] = 300
+    found = find_scale(answer)
+    assert found is not None
+    assert found.excess == 0
+
+
+def test_noise_does_not_keep_few_outliers_inside() -> None:
+    norms = gaussian_norms()
+    norms[:100] = 3e4
+    grid = fine_grid(3.1, len(norms) * 1000)
+    for seed in range(300):
+        histogram = NormHistogram(counts(norms, grid, sigma=18, seed=seed), len(norms))
+        assert histogram.radius(50, ignore_beyond=150) < 20

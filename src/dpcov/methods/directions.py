@@ -27,9 +27,11 @@ RESOLVED = 1.5
 UNRESOLVED_LEVEL = 0.5
 """What is not resolved is taken to be this many times the noise norm."""
 
-_LARGEST_GAIN_RATIO = 2.0**20
+LARGEST_GAIN_RATIO = 2.0**20
+"""No direction is amplified more than this beyond another: float64 rows cannot tell."""
+
 _ELLIPTICAL_SPREAD = 10.0
-_ENOUGH_KNOWN = 0.7
+_ENOUGH_KNOWN = 0.55
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,15 +190,15 @@ def limit_gains(frame: Frame) -> Frame:
     """
     scales = column_scales(frame.rows)
     left, gains, right = np.linalg.svd(frame.rows * scales)
-    if gains.max() <= gains.min() * _LARGEST_GAIN_RATIO:
+    if gains.max() <= gains.min() * LARGEST_GAIN_RATIO:
         return frame
-    limited = np.minimum(gains, gains.min() * _LARGEST_GAIN_RATIO)
+    limited = np.minimum(gains, gains.min() * LARGEST_GAIN_RATIO)
     return Frame((left * limited) @ right / scales, frame.resolved)
 
 
 def beyond_reach(frame: Frame) -> bool:
     """Whether amplifying unresolved directions any further is pointless."""
-    return gain_ratio(frame.rows) > _LARGEST_GAIN_RATIO
+    return gain_ratio(frame.rows) > LARGEST_GAIN_RATIO
 
 
 def noise_norm(n_columns: int, sigma: float) -> float:

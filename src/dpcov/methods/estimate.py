@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True, eq=False)
 class NoiseLaw:
     """The law of the noise in a second-moment matrix, which is public.
 
     The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
-    is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid).
+    is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid). Where the
+    estimate was shrunk (`shrink_to_identity`), it has less error than this law says: its mean squared
+    error, over the entries in the mapped rows, is below that of N.
 
     Attributes
     ----------
@@ -56,3 +60,35 @@ def nearest_positive_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.flo
     positive = np.maximum(eigenvalues, 0.0)
     projected: NDArray[np.float64] = (vectors * positive) @ vectors.T
     return (projected + projected.T) / 2
+
+
+def shrink_to_identity(matrix: NDArray[np.float64], sigma: float) -> tuple[NDArray[np.float64], float]:
+    """Draw a noisy matrix to the multiple of the identity that has its trace.
+
+    The estimator of James and Stein (1961): the noise has the same variance in every direction of
+    Frobenius norm, so whatever the true matrix is, this lowers the mean squared error, and by
+    much if the true matrix is as near to the identity as the noise is large. The weight is at most what
+    moves no direction by more than the noise norm: a single direction that stands out stays.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (d, d)
+        Symmetric.
+    sigma : float
+        Standard deviation of its noise on the diagonal; off it, ``sigma / sqrt(2)``.
+
+    Returns
+    -------
+    shrunk : ndarray, shape (d, d)
+    weight : float
+        Of the identity, from 0 to 1.
+    """
+    d = len(matrix)
+    centre = np.trace(matrix) / d * np.eye(d)
+    away = matrix - centre
+    # The trace is kept, which leaves so many free entries; James and Stein subtract two more.
+    freedom = max(d * (d + 1) / 2 - 1 - 2, 0.0)
+    by_entries = freedom * sigma**2 / max(float(np.linalg.norm(away)) ** 2, _TINY)
+    by_norm = 2 * d * sigma**2 / max(float(np.linalg.norm(away, 2)) ** 2, _TINY)
+    weight = min(by_entries, by_norm, 1.0)
+    return matrix - weight * away, weight

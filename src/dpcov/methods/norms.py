@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import LogNormGrid, NoisyCounts
+from dpcov.methods.directions import LARGEST_GAIN_RATIO
 
 Vector = NDArray[np.float64]
 
@@ -17,6 +18,7 @@ _FINE_HALVES = 8
 _FINE_WINDOW = 8
 _NEAR = 1.5
 _FAR = 4.0
+_CLEAR = 2.5
 _BUMP = 5.0
 
 
@@ -61,7 +63,9 @@ def find_scale(answer: NoisyCounts) -> Scale | None:
     typical = math.sqrt(edges[mode - 1] * edges[mode])
     pairs = counts[:-1] + counts[1:]
     significant = pairs > _BUMP * math.sqrt(2 * float(answer.variance))
-    far = np.flatnonzero(significant & (np.arange(len(pairs)) > mode + 2))
+    # No further out than amplifying a direction can take a row: a spurious bin there would ruin all.
+    within_reach = (np.arange(len(pairs)) > mode + 2) & (edges[: len(pairs)] < LARGEST_GAIN_RATIO * typical)
+    far = np.flatnonzero(significant & within_reach)
     excess = max((pairs[i] / answer.n_rows * (edges[i] / typical) ** 2 for i in far), default=0.0)
     return Scale(typical, float(excess))
 
@@ -109,7 +113,7 @@ class NormHistogram:
         wanted = max(rows_beyond * self._part, _NEAR * window_sigma)
         start = self._mode
         for far in np.flatnonzero(self._windows >= max(wanted, _FAR * window_sigma)):
-            if far > start and self._counts[far:].sum() > ignore_beyond * self._part:
+            if far > start and self._rows_from(int(far)) > ignore_beyond * self._part:
                 start = int(far)
         i = start
         while i < len(self._counts) - 1 and self._windows[i] >= wanted:
@@ -149,15 +153,23 @@ class NormHistogram:
     def dropping_correction(self, radius: float, rows_beyond: float) -> float:
         """Return by what to multiply the mean over all rows once those beyond `radius` are dropped.
 
-        Rows far beyond are outliers: they no longer count. About `rows_beyond` rows just beyond
-        belong to the bulk: what they would have added is put back.
+        Rows far beyond are outliers: they no longer count. Of the `rows_beyond` rows that the radius was
+        chosen by, before it was widened a little, about a sixth lie beyond it and belong to the
+        bulk: what they would have added is put back.
         """
         outliers = self._share_beyond(math.sqrt(2) * radius)
         inside = (np.arange(len(self._counts)) > 0) & (self._high <= radius * 1.001)
         kept = float(self._counts[inside] @ self._middle[inside] ** 2)
-        near = max(rows_beyond * self._part, 0.5 * _NEAR * self._sigma * math.sqrt(_FINE_WINDOW))
+        near = max(rows_beyond * self._part, _NEAR * self._sigma * math.sqrt(_FINE_WINDOW)) / 6
         back = near * (1.1 * radius) ** 2 / kept if kept > 0 else 0.0
         return (1 + back) / max(1 - outliers, 0.5)
+
+    def _rows_from(self, first: int) -> float:
+        """Return how many rows lie from a bin on, at least: windows that are clearly no noise, less some."""
+        windows = np.add.reduceat(self._counts, range(first, len(self._counts), _FINE_WINDOW))
+        window_sigma = self._sigma * math.sqrt(_FINE_WINDOW)
+        clear = windows > _CLEAR * window_sigma
+        return float(windows[clear].sum()) - _CLEAR * window_sigma * math.sqrt(int(clear.sum()))
 
     def _share_beyond(self, radius: float) -> float:
         counts = self._counts[self._low >= radius * 0.999]
@@ -165,6 +177,6 @@ class NormHistogram:
         beyond = float(counts[-1]) if len(counts) else 0.0
         for first in range(0, len(counts) - 1, _FINE_WINDOW):
             window = counts[first : min(first + _FINE_WINDOW, len(counts) - 1)]
-            if window.sum() > 2.5 * self._sigma * math.sqrt(len(window)):
+            if window.sum() > _CLEAR * self._sigma * math.sqrt(len(window)):
                 beyond += float(window.sum())
         return min(max(beyond / self._n_rows, 0.0), 1.0)

@@ -25,7 +25,12 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, Rule, sampled_rows
 from dpcov.methods import directions
 from dpcov.methods.directions import Frame
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.methods.estimate import (
+    Estimate,
+    NoiseLaw,
+    nearest_positive_semidefinite,
+    shrink_to_identity,
+)
 from dpcov.methods.norms import NormHistogram, fine_grid
 from dpcov.methods.options import positive
 from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
@@ -95,8 +100,7 @@ def estimate_whitening(
     # Beyond this many times the root mean square of a coordinate lie only points of the tail.
     tail_radius = None if m is None else math.sqrt(m * (1 + (alpha or 0.0)))
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho))
-    few_rows = run.noise(run.d, run.n, 1.0) * run.d > _FEW_ROWS
-    frame = directions.resolved_frame(run.d) if few_rows else find_directions(run, least)
+    frame = directions.resolved_frame(run.d) if _few_rows(run) else find_directions(run, least)
     scale = look_at_scale(run, frame, known_radius)
     if scale is None:
         return _nothing(run)
@@ -121,6 +125,10 @@ def _check(contamination: float, m: float | None, alpha: float | None, beta: flo
         raise ArgumentError(f"beta must lie strictly between 0 and 1, got {beta}.")
     if m is None and (alpha is not None or beta is not None):
         raise ArgumentError("alpha and beta need m as well.")
+
+
+def _few_rows(run: Run) -> bool:
+    return run.noise(run.d, run.n, 1.0) * run.d > _FEW_ROWS
 
 
 def _ask_norms(run: Run, plan: _Plan, every: int = 1) -> NormHistogram:
@@ -247,14 +255,17 @@ def _release(run: Run, plan: _Plan, clip: float, contamination: float) -> Estima
     run.note("release", share, plan.frame.rank)
     factor = 1.0
     if plan.histogram is not None and contamination:
-        factor = plan.histogram.dropping_correction(clip, _directional_count(run, plan.rank, share) / 2)
+        factor = plan.histogram.dropping_correction(clip, _directional_count(run, plan.rank, share))
     elif plan.histogram is not None:
         factor = plan.histogram.correction(clip)
-    white, forms = answer.mean() * factor, lattice_map.matrix()
+    white, sigma, shrinkage = answer.mean() * factor, answer.sigma * factor, 0.0
+    if plan.frame.resolved.all() and not _few_rows(run):
+        # The rounds before say that the rows are about white here, and they cost budget too.
+        white, shrinkage = shrink_to_identity(white, sigma)
+    forms = lattice_map.matrix()
     inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(white) @ inverse.T
-    facts = {"radius": clip / plan.unit, "correction": factor}
-    sigma = answer.sigma * factor
+    facts = {"radius": clip / plan.unit, "correction": factor, "shrinkage": shrinkage}
     diagnostics = _diagnostics(run, forms, white, sigma, facts)
     return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, sigma))
 
