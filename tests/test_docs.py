@@ -18,7 +18,8 @@ ITEMS = (
     "Definition 1.1", "Fact 2.1", "Definitions 2.2 and 2.3", "Theorem 2.4", "Theorem 2.5",
     "Theorem 3.1", "Definition 3.2", "Theorem 3.3", "Lemma 3.4", "Corollary 3.5", "Corollary 3.6",
     "Claim 3.7", "Lemma 3.8", "Lemma 3.9", "Corollary 3.10", "Fact 4.1", "Claim 4.2",
-    "Equation (1)", "Section 4.2", "Definition A.1", "Lemma A.2", "Fact A.3", "Lemma A.4", "Lemma A.5", "Theorem A.6",
+    "Equation (1)", "Section 4.2",
+    "Definition A.1", "Lemma A.2", "Fact A.3", "Lemma A.4", "Lemma A.5", "Theorem A.6",
     "Definition B.1", "Theorem B.2", "Theorem B.3", "D.1", "D.2",
 )  # fmt: skip
 
