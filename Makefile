@@ -24,6 +24,7 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/paper.py
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit

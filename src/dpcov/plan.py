@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import chdtri
 
-from dpcov.core import ArgumentError, resolve_budget
+from dpcov.core import ArgumentError, PrivacyCost, groups_for_noise, resolve_budget
 from dpcov.core.budget import Number
-from dpcov.methods import methods
+from dpcov.methods import find_method, methods
 from dpcov.theory.bounds import Bound, count, least_rows, number, share
 from dpcov.theory.mixtures import log_spaced_gaussian
 from dpcov.theory.recursion import recursive_error
 from dpcov.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
-from dpcov.theory.sample_size import aggregate_groups, aggregate_parameters
 from dpcov.theory.subsamplability import LARGEST_ALPHA, smallest_size
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
@@ -184,18 +185,28 @@ def plan(
     whole = None
     if delta is not None and float(delta) > 0:
         whole = float(epsilon) if epsilon is not None else resolve_budget(rho=rho).epsilon(delta)
-    case = _Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size)
+        share_of_delta = find_method("aggregate").delta_share({})
+        limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
+    case = _Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
 
     known = {method.name for method in methods()}
 
-    def entry(method: str, error_at: Callable[[int], float] | None, basis: str, assumes: str) -> PlanEntry:
+    def entry(
+        method: str,
+        error_at: Callable[[int], float] | None,
+        basis: str,
+        assumes: str,
+        rows_for: Callable[[float], float] | None = None,
+    ) -> PlanEntry:
         available = method.removesuffix("-paper") in known
         if error_at is None:
             found = math.nan
             return PlanEntry(method, found, found, basis, f"{assumes}; give delta to compare", available)
-        reached = error_at(rows) if rows is not None else target or math.nan
-        needed = float(rows) if rows is not None else least_rows(error_at, target or math.nan)
-        return PlanEntry(method, reached, needed, basis, assumes, available)
+        if rows is not None:
+            return PlanEntry(method, error_at(rows), float(rows), basis, assumes, available)
+        wanted = target or math.nan
+        needed = rows_for(wanted) if rows_for else least_rows(error_at, wanted)
+        return PlanEntry(method, wanted, needed, basis, assumes, available)
 
     learnt = whole is not None
     entries = (
@@ -203,7 +214,13 @@ def plan(
         entry("gaussian", case.gaussian, _CALIBRATED, "light tails, a tight radius"),
         entry("recursive", case.recursive, _THEOREM, "Gaussian rows, known radius, eigenvalue and m"),
         entry("recursive-paper", case.recursive_paper, _THEOREM, "the same; its proof has gaps"),
-        entry("aggregate", case.aggregate if learnt else None, _THEOREM, "Gaussian rows, known m"),
+        entry(
+            "aggregate",
+            case.aggregate if learnt else None,
+            _THEOREM,
+            "Gaussian rows, known m",
+            lambda wanted: case.aggregate_rows(wanted / 2),
+        ),
         entry("brown-2023", case.rate(brown_rows), _RATE, "bounded leverage"),
         entry("aden-ali-2020", case.rate(aden_ali_rows), _RATE, "Gaussian rows; no algorithm"),
         entry("kothari-2021", case.rate(kothari_rows), _RATE, "sub-Gaussian rows, robust"),
@@ -223,6 +240,7 @@ class _Case:
     condition: float
     failure: float
     m: float | None
+    limit: PrivacyCost
 
     def whitening(self, rows: int) -> float:
         """Noise of the last release, at the radius beyond which d sqrt(2 d / rho) rows are clipped."""
@@ -278,14 +296,27 @@ class _Case:
 
     def aggregate(self, rows: int) -> float:
         """Twice the least alpha for which the rows are enough; infinite if none up to 1/2 is."""
+        return _least(self.aggregate_rows, rows, LARGEST_ALPHA) * 2
 
-        def needed(alpha: float) -> float:
-            inner = aggregate_parameters(self.epsilon or math.nan, self.delta or math.nan)
-            groups = aggregate_groups(self.d, *inner, alpha=alpha, failure=self.failure)
-            table = log_spaced_gaussian(self.d, self.condition)
-            return groups * table.subsample_size(alpha, self.failure / (2 * groups))
+    def aggregate_rows(self, alpha: float) -> float:
+        """Return the rows for which groups within 1 +- alpha, and the noise on top, stay within 2 alpha.
 
-        return _least(needed, rows, LARGEST_ALPHA) * 2
+        By the library's own proof (``multiplicative.md``), which asks for far fewer groups than the paper's
+        lemma (`dpcov.theory.aggregate_rows`).
+        """
+        epsilon, delta = math.sqrt(self.limit.rho), float(self.limit.delta) / 2
+        norm = 2 * math.sqrt(self.d) + math.sqrt(2 * math.log(2 / self.failure))
+        scale = (math.sqrt(1 + alpha / (1 + alpha)) - 1) / norm
+        for_release = groups_for_noise(
+            self.d, 2 * alpha / (1 - alpha), Fraction(epsilon), self.limit.delta / 2, scale
+        )
+        # Noise of the test of agreement is at most a tenth, so that groups that agree pass.
+        for_test = 20 / epsilon * math.log1p(math.expm1(epsilon) / (2 * delta))
+        groups = max(for_release, math.ceil(for_test))
+        if math.isinf(groups):
+            return math.inf
+        table = log_spaced_gaussian(self.d, self.condition)
+        return groups * table.subsample_size(alpha, self.failure / (2 * groups))
 
     def rate(self, bound: Callable[[float, int, float, float], Bound]) -> Callable[[int], float] | None:
         """Turn a rate, rows for an error, around."""
@@ -301,11 +332,18 @@ def _least(needed: Callable[[float], float], rows: int, largest: float) -> float
     """Return the least value up to `largest` that needs at most `rows`; infinite if there is none."""
     if needed(largest) > rows:
         return math.inf
-    low, high = 1e-12, largest
-    while high > low * (1 + 1e-6):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if needed(middle) <= rows else (middle, high)
-    return high
+
+    def excess(log_value: float) -> float:
+        return math.log(min(needed(math.exp(log_value)), 1e300) / rows)
+
+    lowest = math.log(1e-12)
+    if excess(lowest) <= 0:
+        return math.exp(lowest)
+    # Rows grow about like a power, so that a line in logarithms finds the place in few steps.
+    found = float(brentq(excess, lowest, math.log(largest), xtol=1e-7))
+    while excess(found) > 0:
+        found += 1e-7
+    return min(math.exp(found), largest)
 
 
 def _plain(value: object) -> object:

@@ -26,6 +26,7 @@ from dpcov.core.errors import (
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
+from dpcov.core.multiplicative import groups_for_noise
 from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "SeededBits",
     "Shrinking",
     "Source",
+    "groups_for_noise",
     "resolve_budget",
     "sampled_rows",
 ]

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.groups import SLACK
@@ -159,6 +160,33 @@ def _best_order(d: int, change: float, scale: float, log_delta: float) -> tuple[
 
 def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def groups_for_noise(
+    n_columns: int, distance: float, epsilon: Fraction, delta: Fraction, scale: float
+) -> float:
+    """Return how many groups keep `multiplicative_noise_scale` at `scale` or less; infinite if none do.
+
+    A forecast for plans, in floats: nothing private rests on it.
+    """
+    exact_delta = delta - _arithmetic_delta(n_columns, epsilon)
+    if exact_delta <= 0:
+        return math.inf
+    log_delta = math.log(exact_delta.numerator) - math.log(exact_delta.denominator)
+    # A hair less, as the scale is rounded up in the end.
+    wanted = min(scale, _MOST_NOISE / (2 * math.sqrt(n_columns) + 3)) * (1 - 1e-5)
+
+    def excess(log_change: float) -> float:
+        found = _best_order(n_columns, math.exp(log_change), wanted, log_delta)[0]
+        return math.log(min(max(found, 1e-12), 1e12) / float(epsilon))
+
+    lowest, highest = math.log(1 / _MOST_GROUPS), math.log(0.4999)
+    if excess(lowest) > 0:
+        return math.inf
+    # The largest change that so much noise hides, from below.
+    change = highest if excess(highest) <= 0 else brentq(excess, lowest, highest, xtol=1e-9) - 1e-9
+    closeness = (SLACK * (1 + distance)) ** 2
+    return float(math.ceil(2 * _CHANGE * ((closeness + 1) / math.exp(change) + 1)))
 
 
 def noisy_weighted_mean(
