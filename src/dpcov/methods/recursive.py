@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerError, NoisyGram, Shrinking
+from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoisyGram, Shrinking
 from dpcov.methods.eigenvalue import find_least_eigenvalue
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.options import positive
@@ -85,14 +85,7 @@ def estimate_recursive(
     whole = _whole_radius(curator, own_radius)
     if least is None:
         least = _private_least_eigenvalue(curator, size, alpha, whole)
-    try:
-        course = schedule(chosen, m=size, alpha=alpha, radius=whole, least_eigenvalue=least)
-    except ArgumentError as error:
-        if own_radius is not None:
-            raise
-        raise NoAnswerError(
-            "least_eigenvalue does not fit the length of the rows at all; what finding that cost is spent."
-        ) from error
+    course = schedule(chosen, m=size, alpha=alpha, radius=whole, least_eigenvalue=least)
     threshold = chosen.threshold / size
     return _run(curator, course, threshold, math.sqrt(1 / ((1 - alpha) * least)), least)
 
@@ -173,8 +166,6 @@ def _check(curator: Curator, m: float, alpha: float, beta: float | None, least: 
             "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
             "give delta beside rho, or epsilon with delta."
         )
-    if least is None:
-        curator.check_group_size(math.ceil(m))
 
 
 def _whole_radius(curator: Curator, radius: float | None) -> float:

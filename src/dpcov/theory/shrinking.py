@@ -21,10 +21,6 @@ ROUND_FACTOR = 3 / 7
 """kappa and the squared radius fall by this factor in a round (Algorithm 2, line 11)."""
 
 
-_GREATEST_LOG_KAPPA = 250 * math.log(10)
-_ROUNDING = 1e-9
-
-
 @dataclass(frozen=True)
 class ShrinkingConstants:
     """Constants of Algorithm 1, line 1, as multiples of m or of 1/m.
@@ -96,17 +92,10 @@ def schedule(
 
     Algorithm 1 is stated for a least eigenvalue of 1; dividing rows by its root brings that about.
     """
-    log_kappa = 2 * math.log(radius) - math.log(least_eigenvalue) - math.log1p(-alpha)
-    if abs(log_kappa) > _GREATEST_LOG_KAPPA:
-        raise ArgumentError(
-            "radius and least_eigenvalue do not fit together: the one's square over the other must lie "
-            "between 1e-250 and 1e250."
-        )
-    kappa = (radius / math.sqrt(least_eigenvalue)) ** 2 / (1 - alpha)
+    kappa = radius**2 / (least_eigenvalue * (1 - alpha))
     stop = constants.stop * m
-    rounds = (log_kappa - math.log(stop)) / -math.log(ROUND_FACTOR)
-    # What comes out of the rounds decides, so that rounding can neither add a round nor forget one.
-    whole = round(rounds)
-    if abs(rounds - whole) < _ROUNDING:
-        rounds = whole if kappa * ROUND_FACTOR ** max(whole, 0) <= stop else whole + _ROUNDING
-    return Schedule(kappa, rounds)
+    rounds = math.log(kappa / stop) / -math.log(ROUND_FACTOR)
+    # A kappa that equals C up to rounding is not above it.
+    return Schedule(
+        kappa, rounds if kappa * ROUND_FACTOR ** math.floor(rounds) > stop else math.floor(rounds)
+    )
