@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtrs
 
 from dpcov.core.entropy import BitSource
 
@@ -90,15 +89,21 @@ def _certified_root(matrix: NDArray[np.float64], distance: float) -> NDArray[np.
         lower = np.linalg.cholesky(matrix * powers[:, None] * powers)
     except np.linalg.LinAlgError:
         return None
-    # Substitution, not elimination with pivots: its error bound has no growth factor.
-    root, failed = dtrtrs(lower, np.eye(d), lower=1)
-    if failed:
-        return None
+    root = _triangular_inverse(lower)
     error = 16 * d**2 * np.finfo(np.float64).eps * float((root**2).sum()) * 2 * d
     if not error * (1 + distance) ** 2 <= _CERTIFIED:
         return None
     result: NDArray[np.float64] = root * powers
     return result
+
+
+def _triangular_inverse(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert by substitution: unlike elimination with pivots, its error bound has no growth factor."""
+    inverse = np.zeros_like(lower)
+    for i, row in enumerate(lower):
+        inverse[i, i] = 1.0
+        inverse[i] = (inverse[i] - (row[:i, None] * inverse[:i]).sum(axis=0)) / row[i]
+    return inverse
 
 
 def _eigenvalues(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
