@@ -69,7 +69,8 @@ def three_clusters(d: int, distance: float, sizes: tuple[int, int, int]) -> Gram
     """A middle that agrees with all, and two ends that agree with the middle but not with each other."""
     reach = (1 + distance) * 0.999
     values = np.repeat([1.0, 1 / reach, reach], sizes) * 2.0**30
-    return np.einsum("t,ij->tij", np.rint(values), np.eye(d)).astype(np.int64)
+    result: Grams = np.einsum("t,ij->tij", np.rint(values), np.eye(d)).astype(np.int64)
+    return result
 
 
 @pytest.mark.parametrize(("d", "distance"), [(1, 0.25), (1, 1.0), (2, 0.5)])

@@ -89,7 +89,7 @@ def _certified_root(matrix: NDArray[np.float64], distance: float) -> NDArray[np.
         lower = np.linalg.cholesky(matrix * powers[:, None] * powers)
     except np.linalg.LinAlgError:
         return None
-    root = _triangular_inverse(lower)
+    root = _triangular_inverse(np.asarray(lower, dtype=np.float64))
     error = 16 * d**2 * np.finfo(np.float64).eps * float((root**2).sum()) * 2 * d
     if not error * (1 + distance) ** 2 <= _CERTIFIED:
         return None
