@@ -21,14 +21,14 @@ def normal_rows(n_rows: int = 20_000, d: int = 3, seed: int = 0) -> Rows:
 
 def test_a_ball_beats_a_radius_far_from_the_origin() -> None:
     rows = normal_rows() + np.array([100.0, -50.0, 2000.0])
-    around_zero = dpcov.covering_radius(rows, rho=0.5)
-    ball = dpcov.enclosing_ball(rows, rho=0.5)
+    # Both promises hold with probability 0.99; the seeds are fixed.
+    around_zero = dpcov.covering_radius(rows, rho=0.5, rng=np.random.default_rng(0))
+    ball = dpcov.enclosing_ball(rows, rho=0.5, rng=np.random.default_rng(0))
     assert (np.linalg.norm(rows, axis=1) > around_zero.radius).sum() <= around_zero.outside_at_most
     assert (np.linalg.norm(rows - ball.centre, axis=1) > ball.radius).sum() <= ball.outside_at_most
     assert 100 * ball.radius < around_zero.radius
     for result in (around_zero, ball):
         assert result.receipt.spent.fits_within(result.receipt.limit)
-        assert result.receipt.private
 
 
 def test_a_radius_is_that_of_the_one_cluster_problem() -> None:
@@ -36,12 +36,13 @@ def test_a_radius_is_that_of_the_one_cluster_problem() -> None:
     rows[:5] = np.nan
     result = dpcov.covering_radius(pl.DataFrame(rows, schema=["a", "b", "c"]), epsilon=1, delta=1e-6)
     norms = np.linalg.norm(rows[5:], axis=1)
-    # Each with probability 0.99: a true claim fails once in 100 runs without a seed, so with one.
+    # Each with probability 0.99; the seed is fixed.
     seeded = dpcov.covering_radius(rows, rho=0.5, rng=np.random.default_rng(0))
     assert (norms > seeded.radius).sum() <= seeded.outside_at_most
     assert seeded.radius <= 1.1 * norms.max()
     assert 0.5 * norms.max() < result.radius < 2 * norms.max()
     assert result.receipt.epsilon(1e-6) <= 1
+    assert result.receipt.private
     assert not seeded.receipt.private
 
 
@@ -61,7 +62,10 @@ def test_subsamplability_is_told_from_its_lack() -> None:
     rows = normal_rows(60_000)
     heavy = rows * np.exp(4 * np.random.default_rng(1).normal(size=(60_000, 1)))
     options: dict[str, Any] = {"m": 300, "epsilon": 1, "delta": 1e-6, "radius": 1e6}
-    good, bad = (dpcov.subsamplability(table, **options) for table in (rows, heavy))
+    # Noise alone fails a good table once in 1,000 draws; the seed is fixed.
+    good, bad = (
+        dpcov.subsamplability(table, **options, rng=np.random.default_rng(0)) for table in (rows, heavy)
+    )
     assert good.passed
     assert not bad.passed
     assert good.groups == 200
