@@ -33,6 +33,8 @@ from dpcov.methods.options import positive
 from dpcov.methods.radius import Ball, find_covering_radius, find_enclosing_ball
 from dpcov.sources import open_source
 
+_LEAST_AGREEMENT = Fraction(4, 5)
+
 
 @dataclass(frozen=True)
 class Radius:
@@ -70,7 +72,7 @@ class Subsamplability:
     score : float
         The share of pairs of groups that agree, with noise.
     at_least : float
-        The true share is never below this.
+        The true share is never below this, up to its rounding to a float.
     groups : int
         How many groups there were.
     passed : bool
@@ -97,8 +99,9 @@ def covering_radius(
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row. The radius is at
-    most 1.1 times the length of the longest row.
+    *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row. With probability 0.99
+    at most ``outside_at_most`` rows are longer, and the radius is at most 1.1 times the length of the
+    longest row. Rows with a missing or infinite value count as rows of zeros.
     """
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
     curator = _open(data, columns, limit, rng)
@@ -140,7 +143,7 @@ def least_eigenvalue(
     columns: Sequence[str] | None = None,
     rng: np.random.Generator | None = None,
 ) -> LeastEigenvalue:
-    """Find the least eigenvalue of the second moment up to 1 +- alpha: the paper's Algorithm 4.
+    """Find a lower estimate of the least eigenvalue of the second moment: the paper's Algorithm 4.
 
     Parameters
     ----------
@@ -157,7 +160,8 @@ def least_eigenvalue(
 
     Notes
     -----
-    *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row.
+    *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row. *Utility.* If the least eigenvalue of
+    every group is within 1 +- alpha of the table's, the result is between (1 - alpha)^2 and 1 + alpha of it.
     """
     limit, spent = _approximate_limit(epsilon, delta)
     curator = _open(data, columns, limit, rng)
@@ -203,8 +207,13 @@ def subsamplability(
         delta=spent[1],
         purpose="test of subsamplability",
     )
-    lowest = answer.score - answer.largest_noise
-    return Subsamplability(answer.score, lowest, answer.n_groups, lowest >= 0.8, curator.receipt())
+    return Subsamplability(
+        score=answer.score,
+        at_least=float(answer.at_least),
+        groups=answer.n_groups,
+        passed=answer.at_least >= _LEAST_AGREEMENT,
+        receipt=curator.receipt(),
+    )
 
 
 def _approximate_limit(epsilon: Number, delta: Number) -> tuple[PrivacyCost, tuple[Fraction, Fraction]]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -16,14 +18,18 @@ from dpcov.core import (
     Curator,
     LatticeMap,
     LogNormGrid,
+    NoisyAggregate,
     OSEntropy,
     PrivacyCost,
     RowTask,
+    Rule,
     SeededBits,
     Shrinking,
     sampled_rows,
 )
 from dpcov.core.budget import Number
+from dpcov.core.gram import GramTask, GroupGramTask
+from dpcov.core.groups import agreeing_pairs, random_groups
 from dpcov.sources import ArraySource
 
 GRID = LogNormGrid(lowest=-10, highest=10, halves=1)
@@ -247,6 +253,12 @@ BAD_QUERIES: dict[str, Callable[[Curator], object]] = {
         10, 1.0, epsilon=1, delta=0.1, purpose="",
     ),
     "rule": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1.0, "shrink"), 1, purpose=""),  # type: ignore[arg-type]
+    "negative bin": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, -1, 1, purpose=""),
+    "bin": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, GRID.n_bins + 1, 1, purpose=""),
+    "half a bin": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, 1.5, 1, purpose=""),  # type: ignore[arg-type]
+    "count of no rho": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, 1, 0, purpose=""),
+    "count of tiny rho": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, 1, 1e-36, purpose=""),
+    "map of a count": lambda c: c.rows_beyond(LatticeMap.identity(3), GRID, 1, 1, purpose=""),
     "grid": lambda c: c.log_norms(LatticeMap.identity(4), LogNormGrid(1.5, 3, 1), 1, purpose=""),  # type: ignore[arg-type]
 }  # fmt: skip
 
@@ -267,3 +279,276 @@ def test_numpy_numbers_are_numbers() -> None:
     subject.log_norms(LatticeMap.identity(4), GRID, one, purpose="")
     subject.gram(Clipping(LatticeMap.identity(4), radius), np.float64(0.5), purpose="")
     assert subject.remaining.rho == Fraction(17, 2)
+
+
+def identity(d: int, radius: float = 10.0, **options: Any) -> Clipping:
+    return Clipping(LatticeMap.identity(d), radius, **options)
+
+
+def test_rows_beyond_counts_with_the_stated_noise_and_scans_once() -> None:
+    rows = gaussian_rows(3000, 2)
+    subject, source = curator(rows, rho=1000)
+    lattice_map = LatticeMap.identity(2)
+    edges, norms = GRID.edges(), np.linalg.norm(rows, axis=1)
+    rho = Fraction(1, 8)
+    answers = [subject.rows_beyond(lattice_map, GRID, 21, rho, purpose="") for _ in range(2000)]
+    assert source.scans == 1
+    assert subject.remaining.rho == 1000 - 2000 * rho
+    assert {answer.variance for answer in answers} == {Fraction(4)}
+    noise = np.array([answer.count for answer in answers]) - (norms >= edges[20]).sum()
+    # 2,000 samples of variance 4: five sd of mean and variance; noise a fifth off would fail.
+    assert abs(noise.mean()) < 5 * 2 / np.sqrt(2000)
+    assert abs(noise.var() / 4 - 1) < 5 * np.sqrt(2 / 2000) < 1.2**2 - 1
+    exact = subject.rows_beyond(lattice_map, GRID, 0, 400, purpose="").count
+    assert abs(exact - 3000) <= 1
+
+
+def test_rows_beyond_never_reuses_counts_of_another_map_or_grid() -> None:
+    subject, source = curator(gaussian_rows(5000, 2), rho=10**7)
+    maps = [LatticeMap.identity(2), LatticeMap.from_matrix(np.eye(2) * 8), LatticeMap.identity(2)]
+    grids = [GRID, LogNormGrid(lowest=-10, highest=10, halves=2), LogNormGrid(-10, 10, 1)]
+    norms = np.linalg.norm(gaussian_rows(5000, 2), axis=1)
+    scans = 0
+    last: tuple[LatticeMap, LogNormGrid] | None = None
+    order = np.random.default_rng(0).integers(0, 3, size=(40, 2))
+    for i, j in order:
+        lattice_map, grid = maps[i], grids[j]
+        scale = 8.0 if i == 1 else 1.0
+        first = int(grid.n_bins * 0.55)
+        count = subject.rows_beyond(lattice_map, grid, first, 10**5, purpose="").count
+        # Noise of sd 0.002: never 1. No norm of this table is within 1e-6 of an edge.
+        assert count == (norms * scale >= grid.edges()[first - 1]).sum()
+        scans += last is None or last[0] is not lattice_map or last[1] != grid
+        last = lattice_map, grid
+        assert source.scans == scans
+
+
+def test_a_failed_scan_leaves_no_counts_behind() -> None:
+    class Sometimes(ArraySource):
+        broken = False
+
+        def scan(self, task: RowTask, *, every: int = 1) -> NDArray[np.int64]:
+            if self.broken:
+                raise OSError("unplugged")
+            return super().scan(task, every=every)
+
+    source = Sometimes(gaussian_rows(1000, 2))
+    subject = Curator(source, Budget(PrivacyCost(Fraction(10**7))), OSEntropy())
+    first, second = LatticeMap.identity(2), LatticeMap.from_matrix(np.eye(2) * 64)
+    expected = subject.rows_beyond(first, GRID, 20, 10**5, purpose="").count
+    source.broken = True
+    with pytest.raises(OSError, match="unplugged"):
+        subject.rows_beyond(second, GRID, 20, 10**5, purpose="")
+    assert subject.rows_beyond(first, GRID, 20, 10**5, purpose="").count == expected
+    source.broken = False
+    assert subject.rows_beyond(second, GRID, 20, 10**5, purpose="").count > expected
+
+
+def chain(d: int, steps: int) -> tuple[Shrinking, ...]:
+    rng = np.random.default_rng(steps)
+    return tuple(
+        Shrinking(LatticeMap.from_matrix(rng.normal(size=(d, d))), 2.0 + k / 10) for k in range(steps)
+    )
+
+
+class Streaming(CountingSource):
+    """The same rows, from a source that does not promise their places: no memory is kept."""
+
+    @property
+    def in_memory(self) -> bool:
+        return False
+
+
+def grams(source: ArraySource, clippings: list[Clipping]) -> list[NDArray[np.int64]]:
+    bits = SeededBits(np.random.default_rng(9))
+    subject = Curator(source, Budget(PrivacyCost(Fraction(100))), bits)
+    return [subject.gram(clipping, 1, purpose="").integers for clipping in clippings]
+
+
+def test_a_chain_gives_the_same_bits_with_and_without_memory_in_any_order_of_queries() -> None:
+    rows = gaussian_rows(9000, 3) * np.exp(gaussian_rows(9000, 1))
+    rows[7], rows[8], rows[9] = np.nan, 1e300, 0.0
+    steps = chain(3, 4)
+    growing = [Clipping(step.lattice_map, step.radius, earlier=steps[:k]) for k, step in enumerate(steps)]
+    other = Clipping(steps[0].lattice_map, 0.5, Rule.DROP, earlier=(steps[2],))
+    orders = [
+        growing,
+        growing[::-1],
+        [growing[1], other, growing[2], growing[0], growing[3], growing[3], other],
+    ]
+    for order in orders:
+        expected = grams(Streaming(rows), order)
+        found = grams(CountingSource(rows, threads=2), order)
+        assert all((a == b).all() for a, b in zip(found, expected, strict=True))
+
+
+def test_a_memory_does_not_outlive_a_failed_scan() -> None:
+    rows, steps = gaussian_rows(9000, 3), chain(3, 3)
+    growing = [Clipping(step.lattice_map, step.radius, earlier=steps[:k]) for k, step in enumerate(steps)]
+
+    class FailsHalfway(ArraySource):
+        fail = False
+
+        def scan(self, task: RowTask, *, every: int = 1) -> NDArray[np.int64]:
+            if self.fail:
+                worker = task.worker()
+                worker.add(rows[:100].T, 0)
+                raise OSError("unplugged")
+            return super().scan(task, every=every)
+
+    source = FailsHalfway(rows)
+    subject = Curator(source, Budget(PrivacyCost(Fraction(100))), SeededBits(np.random.default_rng(9)))
+    found = [
+        subject.gram(growing[0], 1, purpose="").integers,
+        subject.gram(growing[1], 1, purpose="").integers,
+    ]
+    source.fail = True
+    # The map of another chain, so that what it half wrote would show.
+    with pytest.raises(OSError, match="unplugged"):
+        subject.gram(Clipping(LatticeMap.identity(3), 1e-3, earlier=steps[:2]), 1, purpose="")
+    source.fail = False
+    found.append(subject.gram(growing[2], 1, purpose="").integers)
+    expected = grams(Streaming(rows), growing)
+    assert all((a == b).all() for a, b in zip(found, expected, strict=True))
+
+
+def test_threads_that_share_a_curator_do_not_share_a_memory() -> None:
+    rows, steps = gaussian_rows(30_000, 3), chain(3, 3)
+    before, after = (Clipping(steps[k].lattice_map, steps[k].radius, earlier=steps[:k]) for k in (1, 2))
+    narrow = identity(3, 0.01, earlier=steps[:2])
+    barrier = threading.Barrier(2)
+
+    class Meeting(ArraySource):
+        """Both threads look for a memory at the same time."""
+
+        meet = False
+
+        @property
+        def in_memory(self) -> bool:
+            if self.meet:
+                barrier.wait(10)
+            return True
+
+    source = Meeting(rows, threads=1)
+    subject = Curator(source, Budget(PrivacyCost(Fraction(10**9))), OSEntropy())
+    exact = [source.scan(GramTask(asked, subject._lattice, constant=False)) for asked in (after, narrow)]
+    for _ in range(3):
+        subject.gram(before, 10**8, purpose="")
+        source.meet = True
+        with ThreadPoolExecutor(2) as pool:
+            answers = list(pool.map(lambda asked: subject.gram(asked, 10**8, purpose=""), (after, narrow)))
+        source.meet = False
+        for answer, expected in zip(answers, exact, strict=True):
+            # Seven sd of the noise; rows that the other query shrank would be off by a thousand times more.
+            noise = 7 * np.sqrt(float(answer.variance))
+            assert np.abs(answer.integers - expected).max() < noise
+            assert np.abs(expected).max() > 1000 * noise
+
+
+GROUPS: dict[str, Any] = {"epsilon": 20, "delta": 1e-6, "purpose": "aggregate"}
+
+
+def aggregate(rows: NDArray[np.float64]) -> NoisyAggregate | None:
+    subject, _ = curator(rows, rho=400, delta=1e-6)
+    return subject.aggregate(identity(rows.shape[1]), 200, 0.5, **GROUPS)
+
+
+def test_an_aggregate_is_near_the_second_moment_and_costs_what_it_says() -> None:
+    rows = gaussian_rows(130_000, 2) @ np.array([[1.0, 0.0], [0.7, 0.1]])
+    subject, source = curator(rows, rho=500, delta=1e-5)
+    answer = subject.aggregate(identity(2), 200, 0.5, **GROUPS)
+    assert answer is not None
+    assert subject.receipt().spent == PrivacyCost(Fraction(400), Fraction(1e-6))
+    assert source.scans == 1
+    truth = rows.T @ rows / len(rows)
+    root = np.linalg.inv(np.linalg.cholesky(truth))
+    # |N| exceeds 2 sqrt(2) + 4 with probability exp(-8); rows of a normal table are not clipped at 10.
+    worst = (1 + answer.noise_scale * (2 * np.sqrt(2) + 4)) ** 2 - 1
+    assert np.linalg.norm(root @ answer.second_moment @ root.T - np.eye(2), 2) <= worst + 0.05
+    assert worst > 0.1
+    assert answer.agreement.n_groups == 650
+    assert Fraction(4, 5) <= answer.agreement.at_least <= 1
+
+
+def test_groups_that_disagree_get_no_answer() -> None:
+    heavy = 1e-6 * gaussian_rows(100_000, 1) * np.exp(4 * np.random.default_rng(1).normal(size=(100_000, 1)))
+    assert aggregate(heavy) is None
+
+
+@pytest.mark.parametrize("kind", ["zero", "hostile", "half", "one row", "tiny", "huge", "constant"])
+def test_no_table_makes_an_aggregate_fail_or_warn(kind: str) -> None:
+    rows = gaussian_rows(100_000, 1)
+    if kind == "zero":
+        rows[:] = 0.0
+    elif kind == "hostile":
+        rows[:] = np.nan
+    elif kind == "half":
+        rows[::2] = np.inf
+    elif kind == "one row":
+        rows[3] = 1e308
+    elif kind == "tiny":
+        rows *= 1e-300
+    elif kind == "huge":
+        rows *= 1e300
+    else:
+        rows[:] = 1.0
+    answer = aggregate(rows)
+    assert answer is None or np.isfinite(answer.second_moment).all()
+    assert (answer is None) == (kind in {"zero", "hostile", "tiny"})
+
+
+def test_a_column_without_variation_disagrees_without_an_error() -> None:
+    rows = gaussian_rows(130_000, 2)
+    rows[:, 1] = rows[:, 0]
+    assert aggregate(rows) is None
+
+
+BAD_AGGREGATES: dict[str, dict[str, Any]] = {
+    "few rows": {"group_size": 2000},
+    "more than there are": {"group_size": 10**9},
+    "no size": {"group_size": 0},
+    "distance": {"distance": float("nan")},
+    "epsilon": {"epsilon": 0},
+    "large epsilon": {"epsilon": 10**6},
+    "delta": {"delta": 1},
+    "small delta": {"delta": 1e-25},
+    "radius": {"clipping": identity(1, 0.0)},
+    "map": {"clipping": identity(2)},
+}
+
+
+@pytest.mark.parametrize("change", BAD_AGGREGATES.values(), ids=BAD_AGGREGATES)
+def test_bad_aggregates_are_refused_before_anything_is_spent(change: dict[str, Any]) -> None:
+    subject, source = curator(gaussian_rows(100_000, 1), rho=10**8, delta=0.5)
+    with pytest.raises(ArgumentError):
+        subject.aggregate(**{"clipping": identity(1), "group_size": 200, "distance": 0.5, **GROUPS, **change})
+    assert subject.receipt().charges == ()
+    assert source.scans == 0
+
+
+@pytest.mark.parametrize(("rho", "delta"), [(200, 1e-6), (399, 1e-6), (400, 5e-7)])
+def test_a_budget_for_half_an_aggregate_is_left_untouched(rho: Number, delta: float) -> None:
+    subject, source = curator(gaussian_rows(100_000, 1), rho=rho, delta=Fraction(delta))
+    with pytest.raises(BudgetError, match="Nothing was spent"):
+        subject.aggregate(identity(1), 200, 0.5, **GROUPS)
+    assert subject.receipt().charges == ()
+    assert source.scans == 0
+
+
+def test_more_groups_than_can_be_compared_are_refused() -> None:
+    subject, _ = curator(np.zeros((70_000, 1)), rho=1000, delta=0.1)
+    for ask in (subject.agreement, subject.aggregate):
+        with pytest.raises(ArgumentError, match="groups of at least 3 rows"):
+            ask(identity(1), 2, 1.0, epsilon=20, delta=1e-6, purpose="")
+    assert subject.receipt().charges == ()
+
+
+def test_a_sure_lower_bound_is_exact_and_sure() -> None:
+    rows = gaussian_rows(1200, 1)
+    for seed in range(30):
+        subject, _ = curator(rows, rho=1, delta=1e-2, seed=seed)
+        answer = subject.agreement(identity(1), 20, 0.5, epsilon=1, delta=1e-2, purpose="")
+        groups, n_groups = random_groups(SeededBits(np.random.default_rng(seed)), 1200, 20)
+        task = GroupGramTask(identity(1), subject._lattice, constant=False, groups=groups, n_groups=n_groups)
+        true = Fraction(int(agreeing_pairs(ArraySource(rows).scan(task), 0.5).sum()), 60**2)
+        assert true - 2 * Fraction(answer.largest_noise) - Fraction(1, 10**9) <= answer.at_least <= true

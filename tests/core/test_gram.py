@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpcov.core.exact_blas import add_gram, check_blas
-from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Rule, Shrinking
-from dpcov.core.lattice import Lattice, LatticeMap
+from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Rule, Shrinking, ShrinkingMemory
+from dpcov.core.lattice import Lattice, LatticeMap, MappedRows
 from dpcov.sources import ArraySource
 
 
@@ -145,3 +145,41 @@ def test_positions_in_no_group_are_left_out() -> None:
     clipping = Clipping(LatticeMap.identity(2), 4.0)
     task = GroupGramTask(clipping, lattice, constant=False, groups=groups, n_groups=2)
     assert (scan(rows, task)[0] == scan(rows[:2], GramTask(clipping, lattice, constant=False))).all()
+
+
+def test_a_memory_of_the_chain_changes_no_bit_and_learns_the_last_step() -> None:
+    rows = table(n_rows=5000)
+    lattice = Lattice.for_table(len(rows), 7)
+    chain = clippings(7)[-1]
+    expected = scan(rows, GramTask(chain, lattice, constant=False))
+    for known in range(3):
+        # Scalars of the first steps come from a scan of the chain that ends with them.
+        factors = np.ones(len(rows))
+        if known:
+            last = chain.earlier[known - 1]
+            shorter = Clipping(last.lattice_map, last.radius, earlier=chain.earlier[: known - 1])
+            scan(rows, GramTask(shorter, lattice, constant=False, memory=ShrinkingMemory((), factors)), 2)
+        memory = ShrinkingMemory(chain.earlier[:known], factors)
+        assert memory.covers(chain.earlier)
+        task = GramTask(chain, lattice, constant=False, memory=memory)
+        assert (scan(rows, task, threads=2) == expected).all()
+        whole = (*chain.earlier, Shrinking(chain.lattice_map, chain.radius))
+        lengths = [MappedRows(step.lattice_map, len(rows)) for step in whole]
+        with np.errstate(all="ignore"):
+            for mapped in lengths:
+                mapped.load(rows.T, constant=False)
+            ratios = [
+                step.radius / (np.sqrt(np.maximum(mapped.squares, 1)) * mapped.scaled(1.0))
+                for step, mapped in zip(whole, lengths, strict=True)
+            ]
+        assert (factors == np.minimum(1.0, np.min(ratios, axis=0))).all()
+
+
+def test_a_memory_covers_only_chains_that_begin_with_its_steps() -> None:
+    first, second = Shrinking(LatticeMap.identity(2), 1.0), Shrinking(LatticeMap.identity(2), 1.0)
+    memory = ShrinkingMemory((first,), np.ones(3))
+    assert memory.covers((first, second))
+    assert memory.covers((Shrinking(first.lattice_map, 1.0),))
+    assert not memory.covers(())
+    assert not memory.covers((second, first))
+    assert not memory.covers((Shrinking(first.lattice_map, 2.0),))

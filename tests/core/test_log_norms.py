@@ -68,6 +68,8 @@ def test_replacing_a_row_moves_the_counts_by_at_most_sqrt_2(
     neighbour[place] = other
     change = counts(rows, LatticeMap.identity(2)) - counts(neighbour, LatticeMap.identity(2))
     assert (change**2).sum() <= 2
+    # The number of rows in bin k or later, for every k: what `Curator.rows_beyond` releases.
+    assert np.abs(np.cumsum(change)).max() <= 1
     assert counts(rows, LatticeMap.identity(2)).sum() == 8
 
 

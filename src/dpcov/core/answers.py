@@ -97,13 +97,16 @@ class NoisyAgreement:
     score : float
         The share of ordered pairs of groups, equal ones included, within the distance, with noise.
     largest_noise : float
-        The noise is never larger than this, so ``score - largest_noise`` is a sure lower bound.
+        The noise is never larger than this.
+    at_least : Fraction
+        The true share is never below this: the score less the largest noise, without rounding.
     n_groups : int
         The number of groups.
     """
 
     score: float
     largest_noise: float
+    at_least: Fraction
     n_groups: int
 
 

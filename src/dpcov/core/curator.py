@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 from dataclasses import replace
 from fractions import Fraction
 
@@ -41,6 +42,7 @@ from dpcov.core.noise import discrete_gaussian
 from dpcov.core.tasks import Source, sampled_rows
 
 _LARGEST_GROUP_STATISTIC = 1 << 27
+_MOST_COMPARED_GROUPS = 1 << 15
 _LARGEST_NOISE_VARIANCE = 1 << 114
 _LARGEST_RADIUS = 1e140
 _LARGEST_DISTANCE = 1e6
@@ -74,6 +76,7 @@ class Curator:
         self._constant = constant
         self._lattice = Lattice.for_table(source.n_rows, self.n_columns)
         self._memory: ShrinkingMemory | None = None
+        self._memory_lock = threading.Lock()
         self._norms: tuple[LatticeMap, LogNormGrid, NDArray[np.int64]] | None = None
 
     @property
@@ -128,8 +131,7 @@ class Curator:
         if variance > _LARGEST_NOISE_VARIANCE:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more.")
         self._budget.charge(cost, purpose)
-        memory = self._shrinking_memory(clipping) if every == 1 else None
-        self._memory = None
+        memory = self._take_memory(clipping) if every == 1 else None
         exact = self._source.scan(GramTask(clipping, lattice, self._constant, memory), every=every)
         if memory is not None:
             steps = (*clipping.earlier, Shrinking(clipping.lattice_map, clipping.radius))
@@ -181,8 +183,9 @@ class Curator:
         """
         cost = _gaussian_cost(rho)
         self._check_map(lattice_map)
-        if not 0 <= operator.index(first_bin) <= grid.n_bins:
-            raise ArgumentError(f"first_bin must lie between 0 and {grid.n_bins}, got {first_bin}.")
+        first_bin = _whole(first_bin, "first_bin", least=0)
+        if first_bin > grid.n_bins:
+            raise ArgumentError(f"first_bin must be at most {grid.n_bins}, got {first_bin}.")
         variance = 1 / (2 * cost.rho)
         if variance > _LARGEST_NOISE_VARIANCE:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for a count; ask for more.")
@@ -223,7 +226,7 @@ class Curator:
         self._check_clipping(clipping)
         if not 0 < ratio < 1:
             raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
-        group_size = self._group_size(group_size)
+        group_size = self.check_group_size(group_size)
         scale = 2 / budget_epsilon
         threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
@@ -266,7 +269,7 @@ class Curator:
         self._check_clipping(clipping)
         if not 0 < distance <= _LARGEST_DISTANCE:
             raise ArgumentError(f"distance must be greater than 0 and at most 1e6, got {distance:g}.")
-        group_size = self._group_size(group_size)
+        group_size = self._compared_group_size(group_size)
         n_groups = self.n_rows // group_size
         bound = truncation_bound(n_groups - 1, budget_epsilon, budget_delta)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
@@ -303,16 +306,17 @@ class Curator:
         self._check_clipping(clipping)
         noise_scale = self.check_groups(group_size, distance, epsilon=epsilon, delta=delta)
         budget_epsilon, budget_delta = _approximate_arguments(epsilon, delta)
-        group_size = self._group_size(group_size)
+        group_size = self._compared_group_size(group_size)
         n_groups, half = self.n_rows // group_size, budget_delta / 2
         bound = truncation_bound(n_groups - 1, budget_epsilon, half)
-        self._budget.charge(approximate_cost(budget_epsilon, half), f"{purpose}: test of agreement")
-        self._budget.charge(approximate_cost(budget_epsilon, half), f"{purpose}: the released matrix")
+        step = approximate_cost(budget_epsilon, half)
+        # In one, so that a budget that covers the test alone is left as it was.
+        self._budget.charge(step + step, purpose)
         grams = self._group_grams(clipping, group_size)
         agree = agreeing_pairs(grams, distance)
         noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
         agreement = _score(agree, noise, bound)
-        if agreement.score < LEAST_AGREEMENT + agreement.largest_noise:
+        if agreement.at_least < LEAST_AGREEMENT:
             return None
         matrix = noisy_weighted_mean(self._bits, grams, agree, group_size, noise_scale)
         unit = (clipping.radius / self._lattice.clip) ** 2
@@ -328,17 +332,27 @@ class Curator:
         scale = multiplicative_noise_scale(self.n_rows // group_size, *given)
         if scale is None:
             needed = groups_needed(*given)
+            if needed is None:
+                raise ArgumentError(
+                    f"subsample and aggregate cannot meet delta={float(budget_delta):g} with any number of "
+                    "rows; ask for a larger delta or a smaller epsilon. Nothing was spent on it."
+                )
             raise ArgumentError(
                 f"subsample and aggregate needs at least {needed * group_size} rows ({needed} groups of "
                 f"{group_size}) at this budget; the table has {self.n_rows}. Nothing was spent on it."
             )
+        self._compared_group_size(group_size)
         return scale
 
-    def _shrinking_memory(self, clipping: Clipping) -> ShrinkingMemory | None:
-        """Return what is known of the chain's scalars, so that a round need not compute all steps."""
+    def _take_memory(self, clipping: Clipping) -> ShrinkingMemory | None:
+        """Take what is known of the chain's scalars, so that a round need not compute all steps.
+
+        It is given back when the scan has succeeded, so no two scans ever write to the same memory.
+        """
+        with self._memory_lock:
+            memory, self._memory = self._memory, None
         if not (clipping.earlier and self._source.in_memory):
             return None
-        memory = self._memory
         if memory is not None and memory.covers(clipping.earlier):
             return memory
         return ShrinkingMemory((), np.ones(self.n_rows))
@@ -362,7 +376,8 @@ class Curator:
             if not 1 / _LARGEST_RADIUS <= radius <= _LARGEST_RADIUS:
                 raise ArgumentError(f"radius must lie between 1e-140 and 1e140, got {radius:g}.")
 
-    def _group_size(self, group_size: int) -> int:
+    def check_group_size(self, group_size: int) -> int:
+        """Return `group_size`, or raise if the table cannot be split into such groups. Costs nothing."""
         group_size = _whole(group_size, "group_size")
         n_groups = self.n_rows // group_size
         if n_groups < 2:
@@ -375,25 +390,35 @@ class Curator:
             )
         return group_size
 
+    def _compared_group_size(self, group_size: int) -> int:
+        group_size = self.check_group_size(group_size)
+        if self.n_rows // group_size > _MOST_COMPARED_GROUPS:
+            raise ArgumentError(
+                f"{self.n_rows // group_size} groups have too many pairs to compare; "
+                f"use groups of at least {self.n_rows // _MOST_COMPARED_GROUPS + 1} rows."
+            )
+        return group_size
+
 
 def _score(agree: NDArray[np.bool_], noise: int, bound: int) -> NoisyAgreement:
-    """Add `noise` to the number of agreeing pairs; a group counts as agreeing with itself."""
+    """Add `noise` to the number of agreeing pairs, and give the share of ordered pairs."""
     n_groups = len(agree)
-    pairs = int(np.count_nonzero(np.triu(agree, 1))) + noise
+    noisy = int(np.count_nonzero(agree)) + 2 * noise
     return NoisyAgreement(
-        score=(n_groups + 2 * pairs) / n_groups**2,
+        score=noisy / n_groups**2,
         largest_noise=2 * bound / n_groups**2,
+        at_least=Fraction(noisy - 2 * bound, n_groups**2),
         n_groups=n_groups,
     )
 
 
-def _whole(value: int, name: str) -> int:
+def _whole(value: int, name: str, least: int = 1) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         raise ArgumentError(f"{name} must be a whole number, got {value!r}.") from None
-    if number < 1:
-        raise ArgumentError(f"{name} must be at least 1, got {number}.")
+    if number < least:
+        raise ArgumentError(f"{name} must be at least {least}, got {number}.")
     return number
 
 

@@ -118,7 +118,7 @@ class LatticeMap:
         return cls.from_matrix(np.eye(n_columns))
 
     @classmethod
-    def from_matrix(cls, matrix: ArrayLike) -> LatticeMap:
+    def from_matrix(cls, matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap:
         """Round a square matrix to a nearby integer map, up to a rotation of its output.
 
         Parameters
@@ -126,6 +126,9 @@ class LatticeMap:
         matrix : array_like, shape (d, d)
             Any finite matrix A. The result T is lower triangular with ``T.T @ T`` close to
             ``A.T @ A``: a rotation changes no norm, and a triangular product costs half.
+        sizes : array_like, shape (d,), optional
+            How large the entries of each column typically are. If not given, those of a table that A
+            whitens.
 
         Returns
         -------
@@ -142,7 +145,7 @@ class LatticeMap:
         if abs(magnitude) > _GREATEST_MAP_EXPONENT:
             raise ArgumentError("map must have entries between 1e-240 and 1e240.")
         target = np.ldexp(target, -magnitude)
-        exponents = _column_exponents(target)
+        exponents = _column_exponents(target) if sizes is None else _size_exponents(np.asarray(sizes))
         triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
         norm = float(np.linalg.norm(triangle))
         units = ((1 << _MAP_NORM_LOG2) - d) / norm
@@ -159,6 +162,20 @@ class LatticeMap:
     def matrix(self) -> NDArray[np.float64]:
         """Return the matrix that this map stands for."""
         return np.ldexp(self.coefficients / self.scale, self.column_exponents)
+
+    def rounding(self, sizes: ArrayLike) -> float:
+        """Return how far a row's image is at most from what `from_matrix` was asked for.
+
+        `sizes` bound the entries of the row, and the result is proportional to them. It counts the rounding
+        of the row and of the coefficients (by at most 1/2 each, 1 on the diagonal); the image itself is
+        rounded as well, by at most 2^-24 d of its length.
+        """
+        d = self.n_columns
+        scaled = np.ldexp(np.asarray(sizes, dtype=np.float64), self.column_exponents)
+        row = float(scaled.max()) * 2.0 ** -_entry_bits(d, _ENTRY_NORM_LOG2)
+        columns = float(np.linalg.norm(self.coefficients, axis=0).sum())
+        coefficients = math.sqrt(d * (d - 1) / 8 + d)
+        return (row * columns + coefficients * float(np.linalg.norm(scaled))) / self.scale
 
 
 def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
@@ -179,16 +196,28 @@ def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
     """
     exponents = np.frexp(np.abs(matrix).max(axis=0))[1].astype(np.int64)
     try:
-        scales = np.linalg.norm(np.linalg.inv(np.ldexp(matrix, -exponents)), axis=1)
+        with np.errstate(all="ignore"):
+            scales = np.linalg.norm(np.linalg.inv(np.ldexp(matrix, -exponents)), axis=1)
     except np.linalg.LinAlgError:
         scales = np.ones(len(matrix))
     if np.isfinite(scales).all() and (scales > 0).all():
         exponents -= np.frexp(scales)[1]
+    return _relative(exponents)
+
+
+def _size_exponents(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return powers of two that bring columns of these sizes to a common one."""
+    if sizes.ndim != 1 or not ((sizes > 0) & (sizes < np.inf)).all():
+        raise ArgumentError("sizes must be finite numbers greater than 0, one a column.")
+    return _relative(-np.frexp(sizes)[1].astype(np.int64))
+
+
+def _relative(exponents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bring the greatest exponent to 0; all of them, if they hardly differ."""
     exponents = np.maximum(exponents - exponents.max(), -_GREATEST_COLUMN_EXPONENT)
     if exponents.min() >= -_NEGLIGIBLE_EXPONENT_SPREAD:
-        return np.zeros(len(matrix), dtype=np.int64)
-    result: NDArray[np.int64] = exponents
-    return result
+        return np.zeros_like(exponents)
+    return exponents
 
 
 def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,6 +226,11 @@ def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]
     signs = np.where(np.diagonal(lower) < 0, -1.0, 1.0)
     triangle: NDArray[np.float64] = lower * signs[:, None]
     return triangle
+
+
+def _entry_bits(d: int, norm_log2: int) -> int:
+    """Return q such that d integers of at most 2^q have a squared norm of at most 4^norm_log2."""
+    return (2 * norm_log2 - (d - 1).bit_length()) // 2
 
 
 def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray[np.int32]:
@@ -216,7 +250,7 @@ def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray
     ndarray of int32, shape (rows,)
         The exponents e: each row was about its integers times 2^e.
     """
-    entry_log2 = (2 * norm_log2 - (len(x) - 1).bit_length()) // 2
+    entry_log2 = _entry_bits(len(x), norm_log2)
     largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
     hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
     if len(hostile):

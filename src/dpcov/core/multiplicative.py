@@ -2,7 +2,7 @@
 
 After Ashtiani and Liaw, "Private and polynomial time algorithms for learning Gaussians and beyond"
 (2022). The noise has the shape of the answer, so it cannot be added on a fixed grid as elsewhere:
-everything is computed to hundreds of bits in integers, rounded once to a public grid, and the tiny
+everything is computed to a thousand bits in integers, rounded once to a public grid, and the tiny
 distance to the ideal mechanism is paid for out of delta. ``multiplicative.md`` has the proof.
 """
 
@@ -24,7 +24,7 @@ from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.groups import SLACK
 from dpcov.core.noise import discrete_gaussian
 
-LEAST_AGREEMENT = 0.8
+LEAST_AGREEMENT = Fraction(4, 5)
 """The share of agreeing pairs that a table must surely have (line 11)."""
 
 _DIGITS = 50
@@ -34,11 +34,11 @@ _CHANGE = _WEIGHT_SLOPE + 1
 
 # A normal number is a discrete Gaussian of this many fractional bits, spread evenly over its cell.
 _NORMAL_BITS = 57
-_SPREAD_BITS = 200
-_ROOT_BITS = 256
+_SPREAD_BITS = 967
+_ROOT_BITS = 1024
 _GRID_BITS = 20
 # Total variation per entry of the noise: see the proof note.
-_DISTANCE_BITS = 56
+_DISTANCE_BITS = 60
 
 # Noise beyond this changes a matrix by more than half.
 _MOST_NOISE = 0.22
@@ -57,7 +57,7 @@ def multiplicative_noise_scale(
     exact_delta = delta - _arithmetic_delta(n_columns, epsilon)
     if change is None or exact_delta <= 0:
         return None
-    limit, log_delta = float(epsilon), math.log(exact_delta)
+    limit, log_delta = float(epsilon), math.log(exact_delta.numerator) - math.log(exact_delta.denominator)
 
     def best(log_scale: float) -> tuple[float, float]:
         return _best_order(n_columns, float(change), math.exp(log_scale), log_delta)
@@ -81,13 +81,13 @@ def multiplicative_noise_scale(
     return scale if holds else None
 
 
-def groups_needed(n_columns: int, distance: float, epsilon: Fraction, delta: Fraction) -> int:
-    """Return how many groups `multiplicative_noise_scale` needs to give an answer."""
+def groups_needed(n_columns: int, distance: float, epsilon: Fraction, delta: Fraction) -> int | None:
+    """Return how many groups `multiplicative_noise_scale` needs to give an answer; None if none suffice."""
     high = 64
     while multiplicative_noise_scale(high, n_columns, distance, epsilon, delta) is None:
         high *= 2
         if high > _MOST_GROUPS:
-            return high
+            return None
     low = high // 2
     while high - low > max(1, high >> 10):
         middle = (low + high) // 2
@@ -109,9 +109,9 @@ def _spectral_change(n_groups: int, distance: float) -> Fraction | None:
 
 
 def _arithmetic_delta(n_columns: int, epsilon: Fraction) -> Fraction:
-    """Return what the difference between machine and ideal arithmetic costs."""
+    """Return twice what the difference between machine and ideal arithmetic costs."""
     growth = math.ceil(math.exp(min(float(epsilon), 700.0)) * 2)
-    return Fraction(n_columns**2 * (1 + growth), 1 << _DISTANCE_BITS)
+    return Fraction(n_columns**2 * (2 + growth), 1 << _DISTANCE_BITS)
 
 
 _Real = TypeVar("_Real", float, Decimal)
@@ -242,7 +242,7 @@ def _noise_factor(bits: BitSource, d: int, scale: Fraction) -> NDArray[np.object
 
 
 def _integer_cholesky(matrix: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Return lower triangular L with ``L L^T = matrix``, in units of 2^-256, without ever failing."""
+    """Return lower triangular L with ``L L^T = matrix``, in units of 2^-1024, without ever failing."""
     d = len(matrix)
     root = np.zeros((d, d), dtype=object)
     for j in range(d):

@@ -79,7 +79,7 @@ _METHODS = (
         privacy="rho-zCDP; delta-approximate if it has to find the least eigenvalue",
         needs="m, alpha; radius and least_eigenvalue save budget",
         estimate=estimate_recursive,
-        delta_share=lambda options: Fraction(0 if options.get("least_eigenvalue") else Fraction(1, 10)),
+        delta_share=lambda options: Fraction(1 if options.get("least_eigenvalue") is None else 0, 10),
     ),
     Method(
         name="aggregate",

@@ -18,12 +18,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, LogNormGrid, Rule
+from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, LogNormGrid, NoAnswerError, Rule
 
 Vector = NDArray[np.float64]
 
 _FAILURE = 0.01
-_WHOLE_GRID = (-440, 440)
+_LOWEST, _HIGHEST = -440, 440
 _HALVES = 4
 
 # Shares of the budget of an enclosing ball.
@@ -33,6 +33,7 @@ _SEARCH_SHARE = Fraction(1, 25)
 
 _MOST_MEANS = 4
 _MOST_PULLS = 6
+_MOST_SEARCHES = 1 + _MOST_MEANS + _MOST_PULLS
 _WORTHWHILE = 0.9
 _NARROW_DOUBLINGS = 24
 _NEGLIGIBLE = 2.0**-18
@@ -66,18 +67,19 @@ def find_covering_radius(curator: Curator, rho: Fraction) -> Ball:
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row. With probability 0.99 at most
-    ``outside_at_most = O(sqrt(1 / rho))`` rows lie outside, and the radius is at most 2^(1/8) times
-    that of the longest row: the 1-cluster problem with Delta = outside_at_most, omega = 1.1 and the
-    centre held at 0.
+    ``outside_at_most = O(sqrt(1 / rho))`` rows lie outside, and (for up to 1000 columns) the radius is at
+    most 1.1 times the length of the longest row, or 2^-439 if all are shorter: the 1-cluster problem with
+    Delta = outside_at_most, omega = 1.1 and the centre held at 0. If more rows than the noise hides are
+    longer than 2^440, there is no answer.
 
     *Proof.* The search asks for the number of rows beyond an edge at most 13 times. With
     probability 0.99 every answer is off by less than b. The edge it ends at was found to have at
     most b rows beyond it, so it has at most 2b; the one below was found to have more than b, so some row is
-    longer than that.
+    longer than that. Edges are 2^(1/8) apart; `_View` adds what rounding does to a norm.
     """
-    lattice_map = LatticeMap.identity(curator.n_columns)
-    radius, outside = _search(curator, lattice_map, _WHOLE_GRID, rho, "covering radius")
-    return Ball(np.zeros(curator.n_columns), radius, outside)
+    d = curator.n_columns
+    view = _View(np.zeros(d), np.eye(d), LatticeMap.identity(d))
+    return _start(curator, view, rho, _FAILURE)
 
 
 def find_enclosing_ball(curator: Curator) -> Ball:
@@ -93,19 +95,19 @@ def find_enclosing_ball(curator: Curator) -> Ball:
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row. With probability 0.99
     at most ``outside_at_most`` rows lie outside. The mean of points lies within twice the least radius
     of each of them, so a noiseless mean gives a 2-approximation; noise adds its own length, and
-    pulling the centre towards far rows only ever keeps a smaller ball.
+    pulling the centre towards far rows only ever keeps a smaller ball. Rows are read with 26 bits, so
+    no ball is smaller than about 10^-6 of its distance from the origin.
     """
     if not curator.has_constant:
         raise ArgumentError("an enclosing ball needs a curator with a constant column.")
     total = curator.remaining.rho
     d = curator.n_columns - 1
-    _off_by(curator, _grid(0, _NARROW_DOUBLINGS), total * _SEARCH_SHARE)
-    origin = LatticeMap.from_matrix(_centring(np.zeros(d), _NO_CONSTANT))
-    start, outside = _search(curator, origin, _WHOLE_GRID, total * _START_SHARE, "covering radius")
-    best = Ball(np.zeros(d), start, outside)
+    failure = _FAILURE / _MOST_SEARCHES
+    _off_by(curator, _grid(0, _NARROW_DOUBLINGS), total * _SEARCH_SHARE, failure)
+    best = _start(curator, _centred(np.zeros(d), _NO_CONSTANT), total * _START_SHARE, failure)
     for _ in range(_MOST_MEANS):
         shift, _weight = _mean(curator, best, best.radius, Rule.SHRINK, total)
-        moved = _around(curator, best.centre + shift, best.radius, total)
+        moved = _around(curator, best.centre + shift, best.radius, total * _SEARCH_SHARE, failure)
         if moved is None:
             break
         worthwhile = moved.radius <= _WORTHWHILE * best.radius
@@ -114,21 +116,68 @@ def find_enclosing_ball(curator: Curator) -> Ball:
             break
     for pull in range(_MOST_PULLS):
         shift, weight = _mean(curator, best, _TAIL_START * best.radius, Rule.TAIL, total)
-        if weight < outside:
+        if weight < best.outside_at_most:
             break
-        moved = _around(curator, best.centre + shift / (pull + 2), best.radius, total)
+        centre = best.centre + shift / (pull + 2)
+        moved = _around(curator, centre, best.radius, total * _SEARCH_SHARE, failure)
         if moved is not None and moved.radius < best.radius:
             best = moved
     return best
 
 
-def _centring(centre: Vector, last: float) -> NDArray[np.float64]:
-    """Return the matrix of (x, 1) -> (x - centre, last)."""
+@dataclass(frozen=True)
+class _View:
+    """A public map whose norms tell how far rows are from a centre.
+
+    Attributes
+    ----------
+    centre : ndarray, shape (d,)
+    wanted : ndarray
+        A matrix whose image of a row is at least as long as its distance.
+    lattice_map : LatticeMap
+        The same, up to a rotation of its output and to rounding.
+    """
+
+    centre: Vector
+    wanted: NDArray[np.float64]
+    lattice_map: LatticeMap
+
+    def reach(self, edge: float) -> float:
+        """Return a distance from the centre beyond which every row's norm is at least `edge`.
+
+        A row at distance r has entries of at most those of the centre plus r, so rounding takes at most
+        ``rounding(centre) + r * rounding(1)`` from its norm. Infinite where that drowns the distance.
+        """
+        columns = self.lattice_map.n_columns
+        own = np.arange(columns) < len(self.centre)
+        ones = np.where(own, 0.0, 1.0)
+        ones[own] = np.abs(self.centre)
+        of_centre, of_distance = self.lattice_map.rounding(ones), self.lattice_map.rounding(own * 1.0)
+        kept = 1 - 2.0**-24 * columns - of_distance
+        return (edge + of_centre) / kept if kept > 0.5 else math.inf
+
+
+def _centred(centre: Vector, last: float, near: float = 1.0) -> _View:
+    """Return a view of (x - centre, last), for rows about `near` from the centre."""
     d = len(centre)
-    matrix = np.eye(d + 1)
-    matrix[:d, d] = -centre
-    matrix[d, d] = last
-    return matrix
+    wanted = np.eye(d + 1)
+    wanted[:d, d] = -centre
+    wanted[d, d] = last
+    # The constant's size is what makes its column of the map no larger than the others.
+    far = float(np.abs(centre).max())
+    sizes = np.append(np.abs(centre) + near, (far + near) / max(far, last))
+    return _View(centre, wanted, LatticeMap.from_matrix(wanted, sizes))
+
+
+def _start(curator: Curator, view: _View, rho: Fraction, failure: float) -> Ball:
+    """Find the radius around the origin, whatever its scale."""
+    ball = _search(curator, view, (_LOWEST, _HIGHEST), rho, failure, purpose="covering radius")
+    if ball is None:
+        raise NoAnswerError(
+            "many rows are longer than 1e132; divide the columns by a public number first. "
+            "What this question cost is spent."
+        )
+    return ball
 
 
 def _mean(curator: Curator, ball: Ball, radius: float, rule: Rule, total: Fraction) -> tuple[Vector, float]:
@@ -137,12 +186,11 @@ def _mean(curator: Curator, ball: Ball, radius: float, rule: Rule, total: Fracti
     Every row is (x - centre, radius), clipped; its last entry times the others sums to the offset.
     """
     d = len(ball.centre)
-    wanted = _centring(ball.centre, radius)
-    lattice_map = LatticeMap.from_matrix(wanted)
-    clipping = Clipping(lattice_map, math.sqrt(2) * radius, rule)
+    view = _centred(ball.centre, radius, radius)
+    clipping = Clipping(view.lattice_map, math.sqrt(2) * radius, rule)
     answer = curator.gram(clipping, total * _MEAN_SHARE, purpose="centre of the ball")
-    # The map is `wanted` up to a rotation of its output.
-    back = wanted @ np.linalg.inv(lattice_map.matrix())
+    # The map is the wanted one up to a rotation of its output.
+    back = view.wanted @ np.linalg.inv(view.lattice_map.matrix())
     gram = back @ answer.mean() @ back.T
     weight = float(gram[d, d]) / radius**2
     if weight * curator.n_rows < 1:
@@ -150,34 +198,32 @@ def _mean(curator: Curator, ball: Ball, radius: float, rule: Rule, total: Fracti
     return gram[:d, d] / (radius * weight), weight * curator.n_rows
 
 
-def _around(curator: Curator, centre: Vector, near: float, total: Fraction) -> Ball | None:
+def _around(curator: Curator, centre: Vector, near: float, rho: Fraction, failure: float) -> Ball | None:
     """Find the radius around `centre`, if it is at most about `near`."""
-    lattice_map = LatticeMap.from_matrix(_centring(centre, near * _NEGLIGIBLE))
-    highest = math.ceil(math.log2(near)) + 1
-    narrow = (highest - _NARROW_DOUBLINGS, highest)
-    radius, outside = _search(curator, lattice_map, narrow, total * _SEARCH_SHARE, "radius around the centre")
-    # At the end of the grid nothing was found: the true radius may be anything beyond.
-    return None if radius >= 2.0**highest else Ball(centre, radius, outside)
+    view = _centred(centre, near * _NEGLIGIBLE, near)
+    highest = max(math.ceil(math.log2(near)) + 1, _LOWEST + 1)
+    narrow = max(highest - _NARROW_DOUBLINGS, _LOWEST), highest
+    return _search(curator, view, narrow, rho, failure, purpose="radius around the centre")
 
 
 def _search(
-    curator: Curator, lattice_map: LatticeMap, exponents: tuple[int, int], rho: Fraction, purpose: str
-) -> tuple[float, int]:
-    """Return the least edge beyond which few rows were found, and how many there are at most."""
+    curator: Curator, view: _View, exponents: tuple[int, int], rho: Fraction, failure: float, *, purpose: str
+) -> Ball | None:
+    """Find the least edge beyond which few rows are; None if it is the last, of which nothing is known."""
     grid = _grid(*exponents)
     edges, steps = grid.edges(), _steps(grid)
-    bound = _off_by(curator, grid, rho)
-    # Edge k has bins k + 1 and later beyond it. The highest edge is right whatever the rows are
-    # for the whole grid, since longer rows are hostile to float64.
+    bound = _off_by(curator, grid, rho, failure)
+    # Edge k has bins k + 1 and later beyond it.
     low, high = 0, len(edges) - 1
     while low < high:
         middle = (low + high) // 2
-        answer = curator.rows_beyond(lattice_map, grid, middle + 1, rho / steps, purpose=purpose)
+        answer = curator.rows_beyond(view.lattice_map, grid, middle + 1, rho / steps, purpose=purpose)
         if answer.count <= bound:
             high = middle
         else:
             low = middle + 1
-    return float(edges[high]), math.ceil(2 * bound)
+    radius = math.inf if high == len(edges) - 1 else view.reach(float(edges[high]))
+    return Ball(view.centre, radius, math.ceil(2 * bound)) if radius < math.inf else None
 
 
 def _grid(lowest: int, highest: int) -> LogNormGrid:
@@ -189,11 +235,11 @@ def _steps(grid: LogNormGrid) -> int:
     return (grid.n_bins - 2).bit_length()
 
 
-def _off_by(curator: Curator, grid: LogNormGrid, rho: Fraction) -> float:
+def _off_by(curator: Curator, grid: LogNormGrid, rho: Fraction, failure: float) -> float:
     """Return what every answer of a search is off by at most, or raise if that says nothing."""
     steps = _steps(grid)
     # Sub-Gaussian tails, both sides, all steps.
-    bound = math.sqrt(steps / (2 * float(rho))) * math.sqrt(2 * math.log(2 * steps / _FAILURE))
+    bound = math.sqrt(steps / (2 * float(rho))) * math.sqrt(2 * math.log(2 * steps / failure))
     if 4 * bound > curator.n_rows:
         raise ArgumentError(
             f"the budget tells a radius only up to {math.ceil(2 * bound)} rows, too many of "
