@@ -152,12 +152,31 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "nan": ({"least_eigenvalue": math.nan}, "least_eigenvalue"),
     "constants": ({"constants": "mine"}, "constants"),
     "no delta": ({"least_eigenvalue": None}, "delta"),
+    "one group": ({"m": 1500, "least_eigenvalue": None, "delta": 1e-6}, "two groups"),
+    "one group, no radius": (
+        {"m": 1500, "least_eigenvalue": None, "radius": None, "delta": 1e-6},
+        "two groups",
+    ),
+    "beta": ({"beta": 2.0, "radius": None}, "beta"),
+    "beta is text": ({"beta": "x", "radius": None}, "beta"),
+    "far apart": ({"radius": 1e150, "least_eigenvalue": 1e-10}, "do not fit"),
+    "overflow": ({"radius": 1e200}, "do not fit"),
+    "underflow": ({"radius": 1e-170}, "do not fit"),
+    "least of all": ({"least_eigenvalue": 5e-324}, "do not fit"),
 }
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
 def test_bad_arguments_are_refused_before_anything_is_spent(change: dict[str, Any], message: str) -> None:
-    subject = listening(ellipsoid(2000, 2, 10), rho=1)
+    options = {**GOOD, **change}
+    subject = listening(ellipsoid(2000, 2, 10), rho=100, delta=options.pop("delta", 0.0))
     with pytest.raises(dpcov.ArgumentError, match=message):
-        estimate_recursive(subject, **{**GOOD, **change})
+        estimate_recursive(subject, **options)
     assert subject.receipt().charges == ()
+
+
+def test_a_least_eigenvalue_that_fits_no_row_gets_no_answer() -> None:
+    subject = listening(ellipsoid(2000, 2, 10), rho=100)
+    with pytest.raises(dpcov.NoAnswerError, match="does not fit"):
+        estimate_recursive(subject, m=20, least_eigenvalue=1e-300)
+    assert {charge.purpose for charge in subject.receipt().charges} == {"covering radius"}

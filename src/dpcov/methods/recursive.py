@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoisyGram, Shrinking
+from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerError, NoisyGram, Shrinking
 from dpcov.methods.eigenvalue import find_least_eigenvalue
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.options import positive
 from dpcov.methods.radius import find_covering_radius
+from dpcov.theory.bounds import share
 from dpcov.theory.recursion import (
     GROWTH,
     SHRINKING,
@@ -88,6 +89,10 @@ def estimate_recursive(
             "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
             "give delta beside rho, or epsilon with delta."
         )
+    if least is None:
+        curator.check_group_size(math.ceil(m))
+    if beta is not None:
+        share(beta, "beta")
     whole = _whole_radius(curator, own_radius)
     if least is None:
         least = _private_least_eigenvalue(curator, m, alpha, whole)
@@ -101,7 +106,14 @@ def estimate_recursive(
             least_eigenvalue=least,
             constants=constants,
         )
-    course = recursion_schedule(m, alpha, whole, least, constants=constants)
+    try:
+        course = recursion_schedule(m, alpha, whole, least, constants=constants)
+    except ArgumentError as error:
+        if own_radius is not None:
+            raise
+        raise NoAnswerError(
+            "least_eigenvalue does not fit the length of the rows at all; what finding that cost is spent."
+        ) from error
     scale = math.sqrt(1 / ((1 - alpha) * least))
     estimate = _run(curator, course, chosen, chosen.psi / m, scale)
     return replace(estimate, diagnostics={**estimate.diagnostics, "least_eigenvalue": least})
@@ -120,7 +132,7 @@ def _run(
     ``threshold``, V is spanned by the ``large`` directions, whose factors make Pi. ``earlier`` is
     the chain of S(Y) of line 10.
     """
-    share = curator.remaining.rho / course.releases
+    each = curator.remaining.rho / course.releases
     forms: Matrix = np.eye(curator.n_columns) * scale
     kappa = course.first
     earlier: tuple[Shrinking, ...] = ()
@@ -129,14 +141,14 @@ def _run(
         lattice_map = LatticeMap.from_matrix(forms)
         radius = math.sqrt(kappa)
         answer = curator.gram(
-            Clipping(lattice_map, radius, earlier=earlier), share, purpose="round of the recursion"
+            Clipping(lattice_map, radius, earlier=earlier), each, purpose="round of the recursion"
         )
         values, vectors = np.linalg.eigh(answer.mean())
         large = values >= threshold * kappa
         factors = math.sqrt(GROWTH) * np.where(large, constants.eta, 1.0)
         forms = (vectors.T * factors[:, None]) @ lattice_map.matrix()
         earlier = (*earlier, Shrinking(lattice_map, radius))
-        history.append({"kappa": kappa, "rho": float(share), "large": float(large.sum())})
+        history.append({"kappa": kappa, "rho": float(each), "large": float(large.sum())})
         kappa *= SHRINKING
     lattice_map = LatticeMap.from_matrix(forms)
     answer = curator.gram(
@@ -144,7 +156,7 @@ def _run(
         curator.remaining.rho,
         purpose="the released matrix",
     )
-    history.append({"kappa": kappa, "rho": float(share), "large": 0.0})
+    history.append({"kappa": kappa, "rho": float(each), "large": 0.0})
     return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dpcov.core import ArgumentError
 from dpcov.theory.bounds import Bound, count, least_rows, number, share
 from dpcov.theory.subsamplability import LARGEST_ALPHA, check_constants
 
@@ -21,6 +22,8 @@ SHRINKING = 3 / 7
 
 GROWTH = 8 / 7
 """One round multiplies the second moment by this, after halving its large directions."""
+
+_GREATEST_LOG_RATIO = 250 * math.log(10)
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,15 @@ def recursion_schedule(
     """
     size = number(m, "m", at_least=1)
     a = number(alpha, "alpha", above=0, at_most=LARGEST_ALPHA)
-    squared = number(radius, "radius", above=0) ** 2 / number(least_eigenvalue, "least_eigenvalue", above=0)
+    length = number(radius, "radius", above=0)
+    least = number(least_eigenvalue, "least_eigenvalue", above=0)
+    if abs(2 * math.log(length) - math.log(least)) > _GREATEST_LOG_RATIO:
+        raise ArgumentError(
+            "radius and least_eigenvalue do not fit together: the one's square over the other must lie "
+            "between 1e-250 and 1e250."
+        )
     stopping = recursion_constants(constants).stopping * size
-    first = last = squared / (1 - a)
+    first = last = (length / math.sqrt(least)) ** 2 / (1 - a)
     rounds = 0
     while last > stopping:
         last *= SHRINKING
