@@ -7,14 +7,22 @@ from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGr
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
-from dpcov.core.errors import ArgumentError, BudgetError, DpcovError, ExactnessError, MissingExtraError
+from dpcov.core.errors import (
+    ArgumentError,
+    BudgetError,
+    DpcovError,
+    ExactnessError,
+    MissingExtraError,
+    SourceChangedError,
+    SourceError,
+)
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
-from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
+from dpcov.core.sampling import sampled_rows
+from dpcov.core.tasks import Report, RowTask, RowWorker, Source
 
 __all__ = [
-    "SAMPLE_CHUNK",
     "ArgumentError",
     "BitSource",
     "Block",
@@ -35,12 +43,15 @@ __all__ = [
     "OSEntropy",
     "PrivacyCost",
     "Receipt",
+    "Report",
     "RowTask",
     "RowWorker",
     "Rule",
     "SeededBits",
     "Shrinking",
     "Source",
+    "SourceChangedError",
+    "SourceError",
     "resolve_budget",
     "sampled_rows",
 ]

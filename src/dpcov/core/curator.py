@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +26,11 @@ from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold, truncat
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.log_norms import LogNormGrid, LogNormTask
 from dpcov.core.noise import discrete_gaussian
-from dpcov.core.tasks import Source, sampled_rows
+from dpcov.core.sampling import SampledTask, random_positions, sampled_rows
+from dpcov.core.tasks import Report, RowTask, Source
+
+Progress = Callable[[str, int], AbstractContextManager[Report | None]]
+"""Called before a scan with its purpose and the number of rows; gives what is told of rows read."""
 
 _LARGEST_GROUP_STATISTIC = 1 << 27
 _LARGEST_NOISE_VARIANCE = 1 << 114
@@ -47,9 +53,19 @@ class Curator:
         Where noise comes from.
     constant : bool, default False
         Whether a constant column of ones joins the table as its last.
+    progress : callable, optional
+        Shows how far a scan is. It learns public figures only: the purpose, the rows read so far.
     """
 
-    def __init__(self, source: Source, budget: Budget, bits: BitSource, *, constant: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        budget: Budget,
+        bits: BitSource,
+        *,
+        constant: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         if source.n_rows < 1:
             raise ArgumentError("the table has no rows.")
         if len(source.columns) < 1:
@@ -58,6 +74,7 @@ class Curator:
         self._budget = budget
         self._bits = bits
         self._constant = constant
+        self._progress = progress or _silent
         self._lattice = Lattice.for_table(source.n_rows, self.n_columns)
 
     @property
@@ -96,7 +113,7 @@ class Curator:
         purpose : str
             What it pays for, for the receipt.
         every : int, default 1
-            Read only every so many-th run of rows.
+            Look at one row in so many only, chosen at random without a look at them.
 
         Notes
         -----
@@ -112,7 +129,7 @@ class Curator:
         if variance > _LARGEST_NOISE_VARIANCE:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more.")
         self._budget.charge(cost, purpose)
-        exact = self._source.scan(GramTask(clipping, lattice, self._constant), every=every)
+        exact = self._scan(GramTask(clipping, lattice, self._constant), purpose, every)
         diagonal = discrete_gaussian(self._bits, variance, d)
         upper = discrete_gaussian(self._bits, variance // 2, d * (d - 1) // 2)
         noise = np.zeros((d, d), dtype=np.int64)
@@ -141,7 +158,7 @@ class Curator:
         if variance > _LARGEST_NOISE_VARIANCE:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for a histogram; ask for more.")
         self._budget.charge(cost, purpose)
-        exact = self._source.scan(LogNormTask(lattice_map, grid, self._constant), every=every)
+        exact = self._scan(LogNormTask(lattice_map, grid, self._constant), purpose, every)
         noise = discrete_gaussian(self._bits, variance, grid.n_bins)
         return NoisyCounts(exact + noise, variance, grid, sampled_rows(self.n_rows, every))
 
@@ -177,7 +194,7 @@ class Curator:
         scale = 2 / budget_epsilon
         threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
-        grams = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size, purpose)
         unit = (clipping.radius / self._lattice.clip) ** 2 / group_size
         counts: dict[int | None, int] = {}
         for value in least_eigenvalues(grams, unit).tolist():
@@ -220,7 +237,7 @@ class Curator:
         n_groups = self.n_rows // group_size
         bound = truncation_bound(n_groups - 1, budget_epsilon, budget_delta)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
-        grams = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size, purpose)
         noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
         pairs = count_agreeing_pairs(grams, distance) + noise
         return NoisyAgreement(
@@ -229,10 +246,18 @@ class Curator:
             n_groups=n_groups,
         )
 
-    def _group_grams(self, clipping: Clipping, group_size: int) -> NDArray[np.int64]:
+    def _group_grams(self, clipping: Clipping, group_size: int, purpose: str) -> NDArray[np.int64]:
         groups, n_groups = random_groups(self._bits, self.n_rows, group_size)
         task = GroupGramTask(clipping, self._lattice, self._constant, groups, n_groups)
-        return self._source.scan(task)
+        return self._scan(task, purpose)
+
+    def _scan(self, task: RowTask, purpose: str, every: int = 1) -> NDArray[np.int64]:
+        if every > 1:
+            # A new sample for every scan: ``order.md`` says why.
+            rows = sampled_rows(self.n_rows, every)
+            task = SampledTask(task, random_positions(self._bits, self.n_rows, rows))
+        with self._progress(purpose, self.n_rows) as report:
+            return self._source.scan(task, report)
 
     def _check_map(self, lattice_map: LatticeMap) -> None:
         if lattice_map.n_columns != self.n_columns:
@@ -260,6 +285,11 @@ class Curator:
                 f"{n_groups} groups of {self.n_columns} columns need more than 1 GB; use larger groups."
             )
         return group_size
+
+
+def _silent(purpose: str, n_rows: int) -> AbstractContextManager[None]:
+    del purpose, n_rows
+    return nullcontext()
 
 
 def _whole(value: int, name: str) -> int:
