@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Budget, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.methods import find_method
+from dpcov.progress import ScanBars
 from dpcov.sources import open_source
 
 
@@ -64,27 +65,32 @@ def release(
     method: str = "whitening",
     intercept: bool = True,
     rng: np.random.Generator | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Release:
     """Release the second-moment matrix of a table under differential privacy.
 
     Parameters
     ----------
-    data : array or dataframe
-        A two-dimensional numpy array, or a pandas, polars or pyarrow table. A row with a missing
-        or infinite value counts as a row of zeros.
+    data : array, dataframe or path
+        A two-dimensional numpy array; a pandas, polars or pyarrow table; a path, pattern or list of
+        Parquet, Arrow or CSV files, or a ``pyarrow.dataset``, streamed; a lazy polars frame; a Dask
+        dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
+        of zeros.
     rho : float, optional
         The budget in zero-concentrated differential privacy.
     epsilon, delta : float, optional
         The budget as (epsilon, delta)-differential privacy, instead of `rho`.
     columns : sequence of str, optional
-        For a dataframe, which columns to use; for an array, their names.
+        Which columns to use; for an array, their names. CSV files need it.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
         Whether a constant column joins the table, which makes means and covariances available.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the release NOT private.
+    progress : bool, optional
+        Whether to show a bar for each scan of the rows; by default only on a terminal.
     **options
         What the method takes, such as `radius`.
 
@@ -103,8 +109,9 @@ def release(
     chosen.check(options)
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
     bits = OSEntropy() if rng is None else SeededBits(rng)
+    bars = ScanBars(show=progress)
     source = open_source(data, columns)
-    curator = Curator(source, Budget(limit), bits, constant=intercept)
+    curator = Curator(source, Budget(limit), bits, constant=intercept, progress=bars)
     estimate = chosen.run(curator, options)
     return Release(
         columns=source.columns,

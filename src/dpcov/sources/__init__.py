@@ -11,6 +11,8 @@ from narwhals.exceptions import DuplicateError
 
 from dpcov.core import ArgumentError, Source
 from dpcov.sources.arrays import ArraySource, FrameSource
+from dpcov.sources.arrow import DatasetSource, LazySource, StreamSource
+from dpcov.sources.files import is_paths, open_files
 
 __all__ = ["ArraySource", "FrameSource", "open_source"]
 
@@ -21,19 +23,35 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
     Parameters
     ----------
     data : object
-        A two-dimensional numpy array, or a dataframe that narwhals reads.
+        A two-dimensional numpy array; a dataframe that narwhals reads, or a lazy polars frame; a path,
+        pattern or list of Parquet, Arrow or CSV files; a ``pyarrow.dataset``; anything that gives an
+        Arrow stream when asked again.
     columns : sequence of str, optional
-        Names for an array's columns; for a dataframe, which columns to use.
+        Names for an array's columns; for all else, which columns to use.
     """
     if isinstance(data, np.ndarray):
         return ArraySource(data, columns)
+    if is_paths(data):
+        return open_files(data, columns)
+    if _comes_from(data, "pyarrow._dataset"):
+        return DatasetSource(data, columns)
     try:
-        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        frame = nw.from_native(data, pass_through=True)
     except DuplicateError:
         raise ArgumentError("data has two columns of the same name; rename one first.") from None
     if isinstance(frame, nw.DataFrame):
         return FrameSource(frame, columns)
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        return LazySource(frame, columns)
+    if hasattr(data, "__arrow_c_stream__"):
+        return StreamSource(data, columns)
     raise ArgumentError(
-        f"data of type {type(data).__name__} cannot be read; "
-        "give a two-dimensional numpy array or a pandas, polars or pyarrow table."
+        f"data of type {type(data).__name__} cannot be read; give a two-dimensional numpy array, "
+        "a pandas, polars or pyarrow table, or a path of Parquet, Arrow or CSV files."
     )
+
+
+def _comes_from(data: Any, module: str) -> bool:
+    """Whether `data` is of a class of this module, which need not be installed."""
+    names = (kind.__module__ for kind in type(data).__mro__)
+    return any(name == module or name.startswith(f"{module}.") for name in names)

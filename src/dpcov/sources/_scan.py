@@ -148,11 +148,17 @@ class _Pool:
 class _OpenStream:
     def __init__(self, stream: Stream) -> None:
         self._lock = threading.Lock()
-        self._pieces = stream()
+        self._stream = stream
+        self._pieces: Iterator[Piece] | None = None
 
     def next(self) -> Piece | None:
         with self._lock:
-            return _reading(lambda: next(self._pieces, None))
+            return _reading(self._read)
+
+    def _read(self) -> Piece | None:
+        if self._pieces is None:
+            self._pieces = self._stream()
+        return next(self._pieces, None)
 
 
 @lru_cache(maxsize=1)
