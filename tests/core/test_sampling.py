@@ -75,7 +75,7 @@ def test_a_sampled_task_is_the_task_on_the_sampled_rows(order: str, threads: int
 
 def test_the_parts_of_a_sample_make_the_whole() -> None:
     task = SampledTask(None, np.array([0, 3, 4, 9]))  # type: ignore[arg-type]
-    assert task.part(0, 4).positions.tolist() == [0, 3]
-    assert task.part(4, 5).positions.tolist() == [0]
-    assert task.part(9, 1).positions.tolist() == [0]
-    assert task.part(5, 2).positions.tolist() == []
+    assert task.notes(0, 4).tolist() == [0, 3]
+    assert task.notes(4, 5).tolist() == [0]
+    assert task.notes(9, 1).tolist() == [0]
+    assert task.with_notes(task.notes(5, 2)).positions.tolist() == []

@@ -27,7 +27,10 @@ class _Collector:
     def worker(self) -> _Collector:
         return self
 
-    def part(self, first_row: int, n_rows: int) -> RowTask:
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def with_notes(self, notes: NDArray[np.int64]) -> RowTask:
         raise NotImplementedError
 
     def add(self, block: object, first_row: int) -> None:

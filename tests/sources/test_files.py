@@ -31,21 +31,16 @@ from dpcov.core import (
     SourceChangedError,
     SourceError,
 )
-from dpcov.core.gram import GramTask, GroupGramTask
+from dpcov.core.gram import GramTask
 from dpcov.core.lattice import Lattice
-from dpcov.core.sampling import SampledTask
 from dpcov.core.tasks import RowTask
 from dpcov.sources import arrow, open_source
 
+Rows = NDArray[np.float64]
+Tasks = dict[str, RowTask]
+
 NAMES = ["a", "b", "c"]
 N_ROWS = 5000
-
-
-def rows() -> NDArray[np.float64]:
-    table = np.random.default_rng(0).normal(size=(N_ROWS, 3)) * [1, 10, 1000]
-    table[17, 1] = np.nan
-    table[18, 2] = np.inf
-    return table
 
 
 def arrow_table(table: NDArray[np.float64]) -> pa.Table:
@@ -121,31 +116,23 @@ SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
-def tasks() -> dict[str, RowTask]:
-    gram = GramTask(Clipping(LatticeMap.identity(4), 50.0), Lattice.for_table(N_ROWS, 4), constant=True)
-    groups = np.random.default_rng(1).integers(-1, 5, N_ROWS)
-    positions = np.flatnonzero(np.random.default_rng(2).integers(0, 7, N_ROWS) == 0)
-    return {
-        "all": gram,
-        "groups": GroupGramTask(gram.clipping, gram.lattice, constant=True, groups=groups, n_groups=5),
-        "sample": SampledTask(gram, positions),
-    }
-
-
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_same_bits_as_the_array(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[pa.Table, Path], Any]
+    table: Rows,
+    tasks: Tasks,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[pa.Table, Path], Any],
 ) -> None:
     monkeypatch.setattr(arrow, "_BATCH_ENTRIES", 300)
     monkeypatch.setattr(arrow, "_SHORTEST_BATCH", 100)
-    table = rows()
     expected = open_source(table)
     source = open_source(make(arrow_table(table), tmp_path), NAMES)
     assert source.n_rows == N_ROWS
-    for task in tasks().values():
+    for task in tasks.values():
         assert (source.scan(task) == expected.scan(task)).all()
     swapped = open_source(make(arrow_table(table), tmp_path), ["c", "a", "b"])
-    whole = tasks()["all"]
+    whole = tasks["all"]
     assert (swapped.scan(whole) == open_source(table[:, [2, 0, 1]]).scan(whole)).all()
 
 
@@ -169,10 +156,12 @@ def test_numbers_of_every_type_and_missing_ones_are_read(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("change", ["append", "touch", "remove", "rewrite"])
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "dataset"])
-def test_a_table_that_changes_between_scans_stops_the_release(tmp_path: Path, kind: str, change: str) -> None:
-    data = SOURCES[kind](arrow_table(rows()), tmp_path)
+def test_a_table_that_changes_between_scans_stops_the_release(
+    table: Rows, tasks: Tasks, tmp_path: Path, kind: str, change: str
+) -> None:
+    data = SOURCES[kind](arrow_table(table), tmp_path)
     source = open_source(data, NAMES)
-    source.scan(tasks()["all"])
+    source.scan(tasks["all"])
     victim = next(path for path in tmp_path.iterdir() if path.name.startswith("1."))
     if change == "append":
         victim.write_bytes(victim.read_bytes() + b"1\n")
@@ -185,11 +174,11 @@ def test_a_table_that_changes_between_scans_stops_the_release(tmp_path: Path, ki
         victim.unlink()
         victim.write_bytes(content)
     with pytest.raises(SourceChangedError, match=r"changed since it was opened|no longer there"):
-        source.scan(tasks()["all"])
+        source.scan(tasks["all"])
 
 
-def test_a_change_in_the_middle_of_a_release_stops_it_and_what_was_spent_stays_spent(tmp_path: Path) -> None:
-    path = one_row_group(arrow_table(rows()), tmp_path)
+def test_a_change_between_queries_stops_the_second_and_its_charge_stays(table: Rows, tmp_path: Path) -> None:
+    path = one_row_group(arrow_table(table), tmp_path)
 
     @contextmanager
     def change_meanwhile(purpose: str, n_rows: int) -> Iterator[None]:
@@ -206,7 +195,7 @@ def test_a_change_in_the_middle_of_a_release_stops_it_and_what_was_spent_stays_s
     assert [charge.purpose for charge in curator.receipt().charges] == ["first", "second"]
 
 
-def test_streams_that_lose_rows_are_noticed() -> None:
+def test_streams_that_lose_rows_are_noticed(table: Rows, tasks: Tasks) -> None:
     class Shrinking(Again):
         asked = 0
 
@@ -214,32 +203,32 @@ def test_streams_that_lose_rows_are_noticed() -> None:
             Shrinking.asked += 1
             return self._table[: N_ROWS - max(0, Shrinking.asked - 2)].__arrow_c_stream__(requested_schema)
 
-    source = open_source(Shrinking(arrow_table(rows())), NAMES)
+    source = open_source(Shrinking(arrow_table(table)), NAMES)
     with pytest.raises(SourceChangedError, match="had 5000 rows when it was opened, now it has 4999"):
-        source.scan(tasks()["all"])
+        source.scan(tasks["all"])
 
 
-def test_streams_that_change_their_types_are_noticed() -> None:
-    data = Again(arrow_table(rows()))
+def test_streams_that_change_their_types_are_noticed(table: Rows, tasks: Tasks) -> None:
+    data = Again(arrow_table(table))
     source = open_source(data, NAMES)
     data._table = data._table.rename_columns(["text", "a", "c", "b"])
     with pytest.raises(SourceChangedError, match="columns or types"):
-        source.scan(tasks()["all"])
+        source.scan(tasks["all"])
 
 
-def test_a_damaged_file_is_told_without_its_content(tmp_path: Path) -> None:
-    path = one_row_group(arrow_table(rows()), tmp_path)
+def test_a_damaged_file_is_told_without_its_content(table: Rows, tasks: Tasks, tmp_path: Path) -> None:
+    path = one_row_group(arrow_table(table), tmp_path)
     content = bytearray(path.read_bytes())
     content[4:60000] = b"secret" * 9999
     path.write_bytes(bytes(content))
     with pytest.raises(SourceError, match=r"^the rows could not be read \(\w+\)\.$") as caught:
-        open_source(path, NAMES).scan(tasks()["all"])
+        open_source(path, NAMES).scan(tasks["all"])
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 
 
-def mixed(folder: Path, kind: str) -> list[Path]:
-    table = arrow_table(rows())
+def mixed(rows: Rows, folder: Path, kind: str) -> list[Path]:
+    table = arrow_table(rows)
     other = (
         table.set_column(1, "a", table["a"].cast("float32")) if kind == "type" else table.drop_columns("a")
     )
@@ -248,21 +237,21 @@ def mixed(folder: Path, kind: str) -> list[Path]:
     return [folder / "1.parquet", folder / "2.parquet"]
 
 
-def test_mixed_schemas_are_refused(tmp_path: Path) -> None:
+def test_mixed_schemas_are_refused(table: Rows, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"column a is float in .*2.parquet, but double in .*1.parquet"):
-        open_source(mixed(tmp_path, "type"), NAMES)
+        open_source(mixed(table, tmp_path, "type"), NAMES)
     with pytest.raises(ArgumentError, match=r"column a as float, the dataset as double"):
-        open_source(pa_dataset.dataset([str(p) for p in mixed(tmp_path, "type")]), NAMES)
+        open_source(pa_dataset.dataset([str(p) for p in mixed(table, tmp_path, "type")]), NAMES)
     with pytest.raises(ArgumentError, match=r"column a is missing in .*2.parquet"):
-        open_source(mixed(tmp_path, "missing"), NAMES)
+        open_source(mixed(table, tmp_path, "missing"), NAMES)
 
 
-def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
-    good = one_row_group(arrow_table(rows()), tmp_path)
+def test_what_cannot_be_opened_is_refused_in_words(table: Rows, tmp_path: Path) -> None:
+    good = one_row_group(arrow_table(table), tmp_path)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 secret")
     empty = tmp_path / "empty.parquet"
-    pq.write_table(arrow_table(rows())[:0], empty)
+    pq.write_table(arrow_table(table)[:0], empty)
     (tmp_path / "x.xlsx").write_bytes(b"")
     cases: dict[str, Any] = {
         "does not exist": tmp_path / "nowhere.parquet",
@@ -273,8 +262,8 @@ def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
         "must all be of one kind": tmp_path / "x.xlsx",
         r"broken.parquet cannot be read \(ArrowInvalid\)\.$": broken,
         "data has no rows": empty,
-        "read only once": arrow_table(rows()).to_reader(),
-        "no types of its own": pa_dataset.dataset(csv_files(arrow_table(rows()), tmp_path)[3], format="csv"),
+        "read only once": arrow_table(table).to_reader(),
+        "no types of its own": pa_dataset.dataset(csv_files(arrow_table(table), tmp_path)[3], format="csv"),
         "cannot be read": [1, 2],
     }
     for message, data in cases.items():
@@ -286,17 +275,15 @@ def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
         open_source(good, ["z"])
 
 
-def test_filters_of_a_dataset_hold(tmp_path: Path) -> None:
-    table = arrow_table(rows())
-    filtered = dataset(table, tmp_path).filter(pa_dataset.field("a") > 0)
+def test_filters_of_a_dataset_hold(table: Rows, tasks: Tasks, tmp_path: Path) -> None:
+    filtered = dataset(arrow_table(table), tmp_path).filter(pa_dataset.field("a") > 0)
     source = open_source(filtered, NAMES)
-    kept = rows()[rows()[:, 0] > 0]
+    kept = table[table[:, 0] > 0]
     assert source.n_rows == len(kept)
-    assert (source.scan(tasks()["all"]) == open_source(kept).scan(tasks()["all"])).all()
+    assert (source.scan(tasks["all"]) == open_source(kept).scan(tasks["all"])).all()
 
 
-def test_a_release_of_files_is_the_release_of_the_array(tmp_path: Path) -> None:
-    table = rows()
+def test_a_release_of_files_is_the_release_of_the_array(table: Rows, tmp_path: Path) -> None:
     expected = dpcov.release(table, rho=1, columns=NAMES, rng=np.random.default_rng(5))
     for make in SOURCES.values():
         data = make(arrow_table(table), tmp_path)
@@ -305,7 +292,7 @@ def test_a_release_of_files_is_the_release_of_the_array(tmp_path: Path) -> None:
         assert str(found.receipt) == str(expected.receipt)
 
 
-def test_frames_in_memory_agree_too() -> None:
-    frame = pd.DataFrame(rows(), columns=NAMES)
-    expected = open_source(rows()).scan(tasks()["groups"])
-    assert (open_source(frame).scan(tasks()["groups"]) == expected).all()
+def test_frames_in_memory_agree_too(table: Rows, tasks: Tasks) -> None:
+    frame = pd.DataFrame(table, columns=NAMES)
+    expected = open_source(table).scan(tasks["groups"])
+    assert (open_source(frame).scan(tasks["groups"]) == expected).all()

@@ -126,9 +126,14 @@ class GramTask:
         """Return a new worker with a total of zero."""
         return _GramWorker(self)
 
-    def part(self, first_row: int, n_rows: int) -> GramTask:
-        """Return the task itself: it does not look at positions."""
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return nothing: the task does not look at positions."""
         del first_row, n_rows
+        return np.empty(0, dtype=np.int64)
+
+    def with_notes(self, notes: NDArray[np.int64]) -> GramTask:
+        """Return the task itself."""
+        del notes
         return self
 
 
@@ -205,9 +210,13 @@ class GroupGramTask:
         """Return a new worker with a total of zero."""
         return _GroupGramWorker(self)
 
-    def part(self, first_row: int, n_rows: int) -> GroupGramTask:
-        """Return the task with the groups of these rows only."""
-        return replace(self, groups=self.groups[first_row : first_row + n_rows])
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return the groups of these rows."""
+        return self.groups[first_row : first_row + n_rows]
+
+    def with_notes(self, notes: NDArray[np.int64]) -> GroupGramTask:
+        """Return the task for rows of these groups."""
+        return replace(self, groups=notes)
 
 
 class _GroupGramWorker:

@@ -74,10 +74,14 @@ class SampledTask:
         """Return a new worker with a total of zero."""
         return _SampledWorker(self)
 
-    def part(self, first_row: int, n_rows: int) -> SampledTask:
-        """Return the task with the positions among these rows only."""
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return which of these rows are in the sample."""
         first, last = np.searchsorted(self.positions, [first_row, first_row + n_rows])
-        return replace(self, positions=self.positions[first:last] - first_row)
+        return self.positions[first:last] - first_row
+
+    def with_notes(self, notes: NDArray[np.int64]) -> SampledTask:
+        """Return the task for these rows of a part."""
+        return replace(self, positions=notes)
 
 
 class _SampledWorker:

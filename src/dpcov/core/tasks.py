@@ -45,8 +45,15 @@ class RowTask(Protocol):
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
 
-    def part(self, first_row: int, n_rows: int) -> RowTask:
-        """Return the task for these rows alone, numbered from 0: all that another machine needs."""
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return what the task knows about these positions, such as their groups; empty if nothing."""
+
+    def with_notes(self, notes: NDArray[np.int64]) -> RowTask:
+        """Return the task for some rows alone, numbered from 0, with what it knows about them.
+
+        Another machine needs no more than that, and ``with_notes`` of an empty array is what all
+        machines have in common.
+        """
 
 
 class Source(Protocol):

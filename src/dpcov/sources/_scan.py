@@ -69,7 +69,8 @@ def scan_streams(
                     raise
     if pool.rows != n_rows:
         raise SourceChangedError(f"the table had {n_rows} rows when it was opened, now it has {pool.rows}.")
-    return add_totals([total for total in totals if total is not None])
+    found = [total for total in totals if total is not None]
+    return add_totals(found or [task.worker().total()])
 
 
 def add_totals(totals: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

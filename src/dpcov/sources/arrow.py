@@ -204,27 +204,26 @@ class LazySource(Table):
 
     Parameters
     ----------
-    frame : narwhals.LazyFrame
-        Of polars.
+    data : polars.LazyFrame
     columns : sequence of str, optional
         Which columns to use; all of them by default.
     """
 
-    def __init__(self, frame: nw.LazyFrame[Any], columns: Sequence[str] | None = None) -> None:
-        if not hasattr(frame.to_native(), "collect_batches"):
+    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+        if not hasattr(data, "collect_batches"):
             raise ArgumentError("lazy frames need polars 1.34 or newer; update it, or collect() the frame.")
-        self._schema = opening("data", frame.collect_schema)
-        wanted = frame_columns(self._schema, columns)
-        length = opening("data", lambda: frame.select(nw.len()).collect().item())
-        super().__init__(int(length), wanted)
-        self._frame = frame.select(*wanted)
+        frame = nw.from_native(data)
+        wanted = frame_columns(opening("data", frame.collect_schema), columns)
+        n_rows = opening("data", lambda: frame.select(nw.len()).collect().item())
+        super().__init__(int(n_rows), wanted)
+        self._data = data.select(wanted)
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         del task
 
         def stream() -> Iterator[Piece]:
             first_row = 0
-            for batch in self._frame.to_native().collect_batches(
+            for batch in self._data.collect_batches(
                 chunk_size=batch_rows(len(self._columns)), maintain_order=True, lazy=True
             ):
                 frame = nw.from_native(batch, eager_only=True)
@@ -237,9 +236,10 @@ class LazySource(Table):
         return [to_numbers(frame.get_column(name)) for name in self._columns]
 
 
-def opening(what: str, action: Callable[[], Any]) -> Any:
+def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:
     """Run a step of opening a table, and report an error by its type: a message may quote a value."""
     try:
         return action()
     except Exception as error:  # noqa: BLE001
-        raise ArgumentError(f"{what} cannot be read ({type(error).__name__}).") from None
+        ending = f"; {hint}" if hint else "."
+        raise ArgumentError(f"{what} cannot be read ({type(error).__name__}){ending}") from None
