@@ -114,7 +114,7 @@ def test_rows_are_reported_as_partitions_finish(
     with dask.config.set(scheduler=client if where == "cluster" else "threads"):
         open_source(pieces(table), NAMES).scan(tasks["all"], seen.append)
     assert sum(seen) == 5000
-    assert len([n for n in seen if n]) == 5
+    assert len([n for n in seen if n]) == 5  # one of the six partitions is empty
 
 
 def test_a_partition_of_another_length_stops_the_scan(

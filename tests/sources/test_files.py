@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -26,6 +28,7 @@ from dpcov.core import (
     Clipping,
     Curator,
     LatticeMap,
+    MissingExtraError,
     OSEntropy,
     PrivacyCost,
     SourceChangedError,
@@ -296,3 +299,36 @@ def test_frames_in_memory_agree_too(table: Rows, tasks: Tasks) -> None:
     frame = pd.DataFrame(table, columns=NAMES)
     expected = open_source(table).scan(tasks["groups"])
     assert (open_source(frame).scan(tasks["groups"]) == expected).all()
+
+
+@pytest.mark.parametrize(("name", "module"), [("t.parquet", "pyarrow.parquet"), ("t.csv", "pyarrow.csv")])
+def test_without_pyarrow_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
+) -> None:
+    (tmp_path / name).write_text("a\n1\n")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"Run: pip install 'dpcov\[arrow\]'"):
+        dpcov.release(tmp_path / name, rho=1, columns=["a"])
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(2_000_000, 10))
+    table = pa.table({f"x{i}": rows[:, i] for i in range(10)})
+    pq.write_table(table[:400_000], tmp_path / "short.parquet")
+    pq.write_table(table, tmp_path / "long.parquet")
+    code = """
+import sys, dpcov
+from pathlib import Path
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+peaks = []
+for path in sys.argv[1:]:
+    dpcov.release(path, rho=1, method="gaussian", radius=1.0)
+    peaks.append(peak())
+print(peaks[1] - peaks[0])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(dpcov.__file__).parents[1])}
+    command = [sys.executable, "-c", code, *(str(tmp_path / f"{name}.parquet") for name in ("short", "long"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603
+    assert float(done.stdout) * 1024 < rows.nbytes / 2

@@ -7,6 +7,7 @@ counts twice. Noise is drawn by the caller, never in the graph.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -89,27 +90,33 @@ class DaskSource:
         return _remote.unwrap(partial, self.n_rows)
 
     def _compute(self, leaves: list[Any], report: Report) -> _remote.Partial:
-        client = _active_client()
-        if client is None:
-            return self._compute_here(leaves, report)
-        futures = client.compute(leaves)
-        for future, length in zip(futures, self._lengths, strict=True):
-            future.add_done_callback(lambda _, length=length: report(length))
-        root = _tree(futures, lambda some: client.submit(_remote.add, some, pure=False))
-        # From here on the cluster forgets a partial sum as soon as it is added to the next.
-        del futures, future
-        return root.result()  # type: ignore[no-any-return]
-
-    def _compute_here(self, leaves: list[Any], report: Report) -> _remote.Partial:
-        callbacks = require("dask.callbacks", "dask")
-        lengths = {leaf.key: length for leaf, length in zip(leaves, self._lengths, strict=True)}
+        unread = {leaf.key: length for leaf, length in zip(leaves, self._lengths, strict=True)}
 
         def note(key: Any, *_: Any) -> None:
-            report(lengths.pop(key, 0))
+            report(unread.pop(key, 0))
 
+        client = _active_client()
+        partial = self._compute_here(leaves, note) if client is None else _compute_on(client, leaves, note)
+        # What the cluster did not tell in time.
+        for key in list(unread):
+            note(key)
+        return partial
+
+    def _compute_here(self, leaves: list[Any], note: Callable[..., None]) -> _remote.Partial:
         add = self._dask.delayed(_remote.add, pure=False)
-        with callbacks.Callback(posttask=note):
-            return self._dask.compute(_tree(leaves, add))[0]  # type: ignore[no-any-return]
+        with require("dask.callbacks", "dask").Callback(posttask=note):
+            (partial,) = self._dask.compute(_tree(leaves, add))
+        return partial  # type: ignore[no-any-return]
+
+
+def _compute_on(client: Any, leaves: list[Any], note: Callable[..., None]) -> _remote.Partial:
+    futures = client.compute(leaves)
+    for future in futures:
+        future.add_done_callback(lambda done: note(done.key))
+    root = _tree(futures, lambda some: client.submit(_remote.add, some, pure=False))
+    # From here on the cluster forgets a partial sum as soon as it is added to the next.
+    futures.clear()
+    return root.result()  # type: ignore[no-any-return]
 
 
 def _tree(nodes: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
@@ -122,7 +129,7 @@ def _tree(nodes: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
 
 def _active_client() -> Any:
     """Return the distributed client that Dask would use now, or None."""
-    distributed = require("distributed", "dask")
+    distributed = sys.modules.get("distributed")
     scheduler = require("dask.base", "dask").get_scheduler()
     client = getattr(scheduler, "__self__", None)
-    return client if isinstance(client, distributed.Client) else None
+    return client if distributed is not None and isinstance(client, distributed.Client) else None

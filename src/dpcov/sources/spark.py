@@ -30,7 +30,7 @@ from dpcov.sources.arrays import frame_columns
 from dpcov.sources.arrow import opening, pieces_of
 
 _SENT_AT_ONCE = 1 << 16
-_CHANGED, _FAILED = -1, -2
+_CHANGED = -1
 _HINT = "is the session running, and dpcov installed on the workers?"
 
 
@@ -97,8 +97,6 @@ class SparkSource:
         return total
 
     def _check_rows(self, found: dict[int, int]) -> None:
-        if _FAILED in found.values():
-            raise SourceError("a partition could not be read; are dpcov and its parts the same everywhere?")
         if found != {_Part(index).count_cell: rows for index, rows in self._lengths.items()}:
             raise SourceChangedError(
                 "a partition has not as many rows as when the table was opened; "
@@ -156,16 +154,15 @@ def _count(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _run(batches: Iterator[Any], names: Sequence[str], part: _Part, packed: bytes) -> Iterator[Any]:
-    """Run a task over one partition; like all that runs remotely, it raises nothing of its own."""
+    """Run a task over one partition; an error is told by its type, and Spark may try again."""
     try:
         task: RowTask = pickle.loads(packed).with_notes(part.notes)  # noqa: S301  (packed by `pack`)
         total = scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, threads=1)
     except SourceChangedError:
         yield _batch(cell=[part.count_cell], value=[_CHANGED])
         return
-    except Exception:  # noqa: BLE001
-        yield _batch(cell=[part.count_cell], value=[_FAILED])
-        return
+    except Exception as error:  # noqa: BLE001
+        raise SourceError(f"a partition could not be read ({type(error).__name__}).") from None
     yield _batch(cell=[part.count_cell], value=[part.n_rows])
     values = total.ravel()
     for first in range(0, len(values), _SENT_AT_ONCE):
