@@ -71,6 +71,10 @@ class Source(Protocol):
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether rows keep their places between scans, which run in threads of this process."""
+
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over all rows, each once and under a position of its own, and return the total."""
 

@@ -53,6 +53,11 @@ class Table(ABC):
         """The public column names."""
         return self._columns
 
+    @property
+    def in_memory(self) -> bool:
+        """False: nothing is known about the places of rows from one scan to the next."""
+        return False
+
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over all rows, and stop if the table is not the one that was opened."""
         self._check_unchanged()

@@ -22,6 +22,11 @@ _SPAN_ROWS = 1 << 16
 class _InMemory(Table):
     """Splits a table in memory into spans of rows."""
 
+    @property
+    def in_memory(self) -> bool:
+        """True: rows keep their places between scans."""
+        return True
+
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         share = -(-self._n_rows // self._threads)
         length = min(_SPAN_ROWS, -(-share // task.block_rows) * task.block_rows)

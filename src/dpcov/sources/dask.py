@@ -72,6 +72,11 @@ class DaskSource:
         """The public column names."""
         return self._columns
 
+    @property
+    def in_memory(self) -> bool:
+        """False: nothing is known about the places of rows from one scan to the next."""
+        return False
+
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over all partitions and add up their totals on the cluster."""
         # One node of the graph: it travels once to a worker, not once with each partition.
