@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench audit clean
+.PHONY: demo test lint bench scale audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,9 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/paper.py
+
+scale: $(VENV)/.ready
+	$(BIN)/python benchmarks/scale.py
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit

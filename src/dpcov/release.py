@@ -14,6 +14,7 @@ from dpcov.core import ArgumentError, Curator, OSEntropy, Receipt, SeededBits, r
 from dpcov.core.budget import Number
 from dpcov.ledger import Ledger, budget_for
 from dpcov.methods import find_method
+from dpcov.progress import ScanBars
 from dpcov.sources import open_source
 
 
@@ -66,6 +67,7 @@ def release(
     method: str = "whitening",
     intercept: bool = True,
     rng: np.random.Generator | None = None,
+    progress: bool | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     purpose: str = "",
@@ -76,21 +78,25 @@ def release(
 
     Parameters
     ----------
-    data : array or dataframe
-        A two-dimensional numpy array, or a pandas, polars or pyarrow table. A row with a missing
-        or infinite value counts as a row of zeros.
+    data : array, dataframe or path
+        A two-dimensional numpy array; a pandas, polars or pyarrow table; a path, pattern or list of
+        Parquet, Arrow or CSV files, or a ``pyarrow.dataset``, streamed; a lazy polars frame; a Dask
+        dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
+        of zeros.
     rho : float, optional
         The budget in zero-concentrated differential privacy.
     epsilon, delta : float, optional
         The budget as (epsilon, delta)-differential privacy, instead of `rho`.
     columns : sequence of str, optional
-        For a dataframe, which columns to use; for an array, their names.
+        Which columns to use; for an array, their names. CSV files need it.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
         Whether a constant column joins the table, which makes means and covariances available.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the release NOT private.
+    progress : bool, optional
+        Whether to show a bar for each scan of the rows; by default only on a terminal.
     ledger : Ledger or path, optional
         The ledger that pays: all that may be spent is charged there before any noise is drawn.
     dataset : str, optional
@@ -123,9 +129,10 @@ def release(
         limit, ledger=ledger, dataset=dataset, method=method, purpose=purpose,
         private=bits.private, allow_seeded=allow_seeded,
     )  # fmt: skip
+    bars = ScanBars(show=progress)
     source = open_source(data, columns)
     with paid as budget:
-        curator = Curator(source, budget, bits, constant=intercept)
+        curator = Curator(source, budget, bits, constant=intercept, progress=bars)
         estimate = chosen.run(curator, options)
     return Release(
         columns=source.columns,

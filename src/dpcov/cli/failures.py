@@ -24,6 +24,7 @@ from dpcov.core import (
     LedgerError,
     MissingExtraError,
     NoAnswerError,
+    SourceError,
 )
 
 
@@ -52,6 +53,7 @@ _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (LedgerError, ExitCode.LEDGER),
     (NoAnswerError, ExitCode.NO_ANSWER),
     (FileError, ExitCode.FILE),
+    (SourceError, ExitCode.FILE),
     (OSError, ExitCode.FILE),
 )
 

@@ -22,15 +22,17 @@ from dpcov.core.errors import (
     LedgerError,
     MissingExtraError,
     NoAnswerError,
+    SourceChangedError,
+    SourceError,
 )
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
 from dpcov.core.multiplicative import groups_for_noise
-from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
+from dpcov.core.sampling import sampled_rows
+from dpcov.core.tasks import Report, RowTask, RowWorker, Source
 
 __all__ = [
-    "SAMPLE_CHUNK",
     "ArgumentError",
     "BitSource",
     "Block",
@@ -55,12 +57,15 @@ __all__ = [
     "OSEntropy",
     "PrivacyCost",
     "Receipt",
+    "Report",
     "RowTask",
     "RowWorker",
     "Rule",
     "SeededBits",
     "Shrinking",
     "Source",
+    "SourceChangedError",
+    "SourceError",
     "groups_for_noise",
     "resolve_budget",
     "sampled_rows",

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import operator
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
 
@@ -39,7 +41,11 @@ from dpcov.core.multiplicative import (
     noisy_weighted_mean,
 )
 from dpcov.core.noise import discrete_gaussian
-from dpcov.core.tasks import Source, sampled_rows
+from dpcov.core.sampling import SampledTask, random_positions, sampled_rows
+from dpcov.core.tasks import Report, RowTask, Source
+
+Progress = Callable[[str, int], AbstractContextManager[Report | None]]
+"""Called before a scan with its purpose and the number of rows; gives what is told of rows read."""
 
 _LARGEST_GROUP_STATISTIC = 1 << 27
 _MOST_COMPARED_GROUPS = 1 << 15
@@ -63,9 +69,19 @@ class Curator:
         Where noise comes from.
     constant : bool, default False
         Whether a constant column of ones joins the table as its last.
+    progress : callable, optional
+        Shows how far a scan is. It learns public figures only: the purpose, the rows read so far.
     """
 
-    def __init__(self, source: Source, budget: Budget, bits: BitSource, *, constant: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        budget: Budget,
+        bits: BitSource,
+        *,
+        constant: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         if source.n_rows < 1:
             raise ArgumentError("the table has no rows.")
         if len(source.columns) < 1:
@@ -74,6 +90,7 @@ class Curator:
         self._budget = budget
         self._bits = bits
         self._constant = constant
+        self._progress = progress or _silent
         self._lattice = Lattice.for_table(source.n_rows, self.n_columns)
         self._memory: ShrinkingMemory | None = None
         self._memory_lock = threading.Lock()
@@ -115,7 +132,7 @@ class Curator:
         purpose : str
             What it pays for, for the receipt.
         every : int, default 1
-            Read only every so many-th run of rows.
+            Look at one row in so many only, chosen at random without a look at them.
 
         Notes
         -----
@@ -132,7 +149,7 @@ class Curator:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for one Gram matrix; ask for more.")
         self._budget.charge(cost, purpose)
         memory = self._take_memory(clipping) if every == 1 else None
-        exact = self._source.scan(GramTask(clipping, lattice, self._constant, memory), every=every)
+        exact = self._scan(GramTask(clipping, lattice, self._constant, memory), purpose, every)
         if memory is not None:
             steps = (*clipping.earlier, Shrinking(clipping.lattice_map, clipping.radius))
             self._memory = replace(memory, steps=steps)
@@ -164,7 +181,7 @@ class Curator:
         if variance > _LARGEST_NOISE_VARIANCE:
             raise ArgumentError(f"rho={float(cost.rho):g} is too small for a histogram; ask for more.")
         self._budget.charge(cost, purpose)
-        exact = self._source.scan(LogNormTask(lattice_map, grid, self._constant), every=every)
+        exact = self._scan(LogNormTask(lattice_map, grid, self._constant), purpose, every)
         noise = discrete_gaussian(self._bits, variance, grid.n_bins)
         return NoisyCounts(exact + noise, variance, grid, sampled_rows(self.n_rows, every))
 
@@ -192,7 +209,7 @@ class Curator:
         self._budget.charge(cost, purpose)
         known = self._norms
         if known is None or known[0] is not lattice_map or known[1] != grid:
-            counts = self._source.scan(LogNormTask(lattice_map, grid, self._constant))
+            counts = self._scan(LogNormTask(lattice_map, grid, self._constant), purpose)
             self._norms = known = (lattice_map, grid, counts)
         exact = int(known[2][first_bin:].sum())
         noise = int(discrete_gaussian(self._bits, variance, 1)[0])
@@ -230,7 +247,7 @@ class Curator:
         scale = 2 / budget_epsilon
         threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
-        grams = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size, purpose)
         unit = (clipping.radius / self._lattice.clip) ** 2 / group_size
         counts: dict[int | None, int] = {}
         for value in least_eigenvalues(grams, unit).tolist():
@@ -273,7 +290,7 @@ class Curator:
         n_groups = self.n_rows // group_size
         bound = truncation_bound(n_groups - 1, budget_epsilon, budget_delta)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
-        grams = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size, purpose)
         noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
         return _score(agreeing_pairs(grams, distance), noise, bound)
 
@@ -312,7 +329,7 @@ class Curator:
         step = approximate_cost(budget_epsilon, half)
         # In one, so that a budget that covers the test alone is left as it was.
         self._budget.charge(step + step, purpose)
-        grams = self._group_grams(clipping, group_size)
+        grams = self._group_grams(clipping, group_size, purpose)
         agree = agreeing_pairs(grams, distance)
         noise = truncated_laplace(self._bits, (n_groups - 1) / budget_epsilon, bound)
         agreement = _score(agree, noise, bound)
@@ -357,10 +374,18 @@ class Curator:
             return memory
         return ShrinkingMemory((), np.ones(self.n_rows))
 
-    def _group_grams(self, clipping: Clipping, group_size: int) -> NDArray[np.int64]:
+    def _group_grams(self, clipping: Clipping, group_size: int, purpose: str) -> NDArray[np.int64]:
         groups, n_groups = random_groups(self._bits, self.n_rows, group_size)
         task = GroupGramTask(clipping, self._lattice, self._constant, groups, n_groups)
-        return self._source.scan(task)
+        return self._scan(task, purpose)
+
+    def _scan(self, task: RowTask, purpose: str, every: int = 1) -> NDArray[np.int64]:
+        if every > 1:
+            # A new sample for every scan: ``order.md`` says why.
+            rows = sampled_rows(self.n_rows, every)
+            task = SampledTask(task, random_positions(self._bits, self.n_rows, rows))
+        with self._progress(purpose, self.n_rows) as report:
+            return self._source.scan(task, report)
 
     def _check_map(self, lattice_map: LatticeMap) -> None:
         if lattice_map.n_columns != self.n_columns:
@@ -410,6 +435,11 @@ def _score(agree: NDArray[np.bool_], noise: int, bound: int) -> NoisyAgreement:
         at_least=Fraction(noisy - 2 * bound, n_groups**2),
         n_groups=n_groups,
     )
+
+
+def _silent(purpose: str, n_rows: int) -> AbstractContextManager[None]:
+    del purpose, n_rows
+    return nullcontext()
 
 
 def _whole(value: int, name: str, least: int = 1) -> int:

@@ -27,6 +27,14 @@ class ExactnessError(DpcovError):
     """The machine's arithmetic is not the exact one that privacy rests on."""
 
 
+class SourceError(DpcovError):
+    """The rows could not be read to the end; nothing was released."""
+
+
+class SourceChangedError(SourceError):
+    """The table is no longer the one that was opened; nothing was released."""
+
+
 class MissingExtraError(DpcovError, ImportError):
     """An optional dependency is not installed."""
 

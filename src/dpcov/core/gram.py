@@ -6,7 +6,7 @@ The proof note is ``gram.md``.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,16 @@ class GramTask:
         """Return a new worker with a total of zero."""
         return _GramWorker(self)
 
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return nothing: the task does not look at positions."""
+        del first_row, n_rows
+        return np.empty(0, dtype=np.int64)
+
+    def with_notes(self, notes: NDArray[np.int64]) -> GramTask:
+        """Return the task itself."""
+        del notes
+        return self
+
 
 class _GramWorker:
     def __init__(self, task: GramTask) -> None:
@@ -255,6 +265,14 @@ class GroupGramTask:
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
         return _GroupGramWorker(self)
+
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return the groups of these rows."""
+        return self.groups[first_row : first_row + n_rows]
+
+    def with_notes(self, notes: NDArray[np.int64]) -> GroupGramTask:
+        """Return the task for rows of these groups."""
+        return replace(self, groups=notes)
 
 
 class _GroupGramWorker:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource
+from dpcov.core.sampling import random_order
 
 
 def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArray[np.int64], int]:
@@ -22,7 +23,7 @@ def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArra
     n_groups : int
     """
     n_groups = n_rows // group_size
-    order = np.argsort(bits.words(n_rows), kind="stable")
+    order = random_order(bits, n_rows)
     groups = np.full(n_rows, -1, dtype=np.int64)
     groups[order[: n_groups * group_size]] = np.repeat(np.arange(n_groups), group_size)
     return groups, n_groups

@@ -76,6 +76,16 @@ class LogNormTask:
         """Return a new worker with a total of zero."""
         return _LogNormWorker(self)
 
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return nothing: the task does not look at positions."""
+        del first_row, n_rows
+        return np.empty(0, dtype=np.int64)
+
+    def with_notes(self, notes: NDArray[np.int64]) -> LogNormTask:
+        """Return the task itself."""
+        del notes
+        return self
+
 
 class _LogNormWorker:
     def __init__(self, task: LogNormTask) -> None:

@@ -2,12 +2,13 @@
 
 A task is a small picklable description. Its worker takes blocks of rows and adds up an array
 of int64 numbers; the totals of several workers simply add up. What a row contributes depends on
-that row alone (for groups, also on its public position), so every split of the table into
-blocks, threads and machines gives the same bits.
+that row alone (for groups and samples, also on its position), so every split of the table into
+blocks, threads and machines gives the same bits. ``order.md`` says why privacy asks no more than that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpcov.core.lattice import Block
 
-SAMPLE_CHUNK = 1024
-"""A scan of every k-th part of the rows takes every k-th run of this many rows."""
+Report = Callable[[int], None]
+"""Called by a source with the number of rows it has just read."""
 
 # No powers of two: columns that lie a power of two apart compete for the same cache lines.
 _BLOCK_ENTRIES = 200_000
@@ -44,6 +45,16 @@ class RowTask(Protocol):
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
 
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return what the task knows about these positions, such as their groups; empty if nothing."""
+
+    def with_notes(self, notes: NDArray[np.int64]) -> RowTask:
+        """Return the task for some rows alone, numbered from 0, with what it knows about them.
+
+        Another machine needs no more than that, and ``with_notes`` of an empty array is what all
+        machines have in common.
+        """
+
 
 class Source(Protocol):
     """A table whose rows stay where they are.
@@ -64,15 +75,8 @@ class Source(Protocol):
     def in_memory(self) -> bool:
         """Whether rows keep their places between scans, which run in threads of this process."""
 
-    def scan(self, task: RowTask, *, every: int = 1) -> NDArray[np.int64]:
-        """Run `task` over all rows, or over every `every`-th run of `SAMPLE_CHUNK` rows."""
-
-
-def sampled_rows(n_rows: int, every: int) -> int:
-    """Return how many rows a scan with this `every` reads."""
-    chunks, rest = divmod(n_rows, SAMPLE_CHUNK)
-    whole = -(-chunks // every)
-    return whole * SAMPLE_CHUNK + (rest if chunks % every == 0 else 0)
+    def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task` over all rows, each once and under a position of its own, and return the total."""
 
 
 def block_length(n_columns: int) -> int:

@@ -1,0 +1,101 @@
+"""What runs on other machines: a task over one partition of a table.
+
+It returns integers and public words. It never raises: a cluster logs an error together with the
+arguments of the call, and these are rows.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core import DpcovError, RowTask, SourceChangedError, SourceError
+from dpcov.sources._scan import add_totals
+from dpcov.sources.arrays import ArraySource, FrameSource, frame_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """The total of some partitions, or a public word about what went wrong."""
+
+    n_rows: int
+    total: NDArray[np.int64] | None
+    changed: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The public size of a partition, or a public word about what is wrong with it."""
+
+    n_rows: int
+    problem: str = ""
+
+
+def pack(task: RowTask) -> bytes:
+    """Return what all partitions need of a task."""
+    return pickle.dumps(task.with_notes(np.empty(0, dtype=np.int64)))
+
+
+def keep(packed: bytes) -> bytes:
+    """Return a packed task as it is."""
+    return packed
+
+
+def measure(part: Any, columns: Sequence[str] | None) -> Measure:
+    """Count the rows of a partition, and see whether its columns are there and numeric."""
+    try:
+        if columns is not None:
+            frame_columns(nw.from_native(part, eager_only=True).schema, columns)
+        return Measure(len(part))
+    except Exception as error:  # noqa: BLE001  (never raise: see above)
+        return Measure(0, _public(error))
+
+
+def run(
+    part: Any, columns: Sequence[str] | None, n_rows: int, packed: bytes, notes: NDArray[np.int64]
+) -> Partial:
+    """Run a packed task over one partition: a numpy array, or some columns of a dataframe."""
+    try:
+        task: RowTask = pickle.loads(packed).with_notes(notes)  # noqa: S301  (packed by `pack`)
+        if len(part) != n_rows:
+            return Partial(0, None, changed=True)
+        if n_rows == 0:
+            return Partial(0, task.worker().total())
+        if columns is None:
+            return Partial(n_rows, ArraySource(part, threads=1).scan(task))
+        frame = nw.from_native(part, eager_only=True)
+        return Partial(n_rows, FrameSource(frame, columns, threads=1).scan(task))
+    except Exception as error:  # noqa: BLE001  (never raise: see above)
+        return Partial(0, None, problem=_public(error))
+
+
+def add(partials: Sequence[Partial]) -> Partial:
+    """Add up the totals of several partitions."""
+    for partial in partials:
+        if partial.total is None:
+            return partial
+    totals = [partial.total for partial in partials if partial.total is not None]
+    return Partial(sum(partial.n_rows for partial in partials), add_totals(totals))
+
+
+def unwrap(partial: Partial, n_rows: int) -> NDArray[np.int64]:
+    """Return the total of the whole table, or raise what went wrong."""
+    if partial.total is not None and partial.n_rows == n_rows:
+        return partial.total
+    if partial.problem:
+        raise SourceError(f"the rows could not be read: {partial.problem}")
+    raise SourceChangedError(
+        "a partition has not as many rows as when the table was opened; "
+        "persist or write a table that is not computed alike every time."
+    )
+
+
+def _public(error: Exception) -> str:
+    return str(error) if isinstance(error, DpcovError) else f"{type(error).__name__}."

@@ -1,0 +1,200 @@
+"""Worker threads over the pieces of a table, with BLAS held to one thread each."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from dpcov.core import Block, DpcovError, Report, RowTask, RowWorker, SourceChangedError, SourceError
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Consecutive rows of a table, whose columns a worker thread loads."""
+
+    first_row: int
+    n_rows: int
+    columns: Callable[[], Block]
+
+
+T = TypeVar("T")
+
+Stream = Callable[[], Iterator[Piece]]
+"""Starts to read a part of a table, piece by piece."""
+
+
+def available_threads() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def scan_streams(
+    task: RowTask, streams: Sequence[Stream], n_rows: int, threads: int, report: Report | None = None
+) -> NDArray[np.int64]:
+    """Give every piece of every stream to one of several workers and add up their totals."""
+    pool = _Pool(streams, report)
+
+    def work() -> NDArray[np.int64] | None:
+        worker = None
+        try:
+            for piece in pool.pieces():
+                worker = worker or task.worker()
+                _feed(worker, piece, task.block_rows)
+                pool.note(piece.n_rows)
+        except BaseException:
+            pool.stop()
+            raise
+        return None if worker is None else worker.total()
+
+    with single_threaded_blas():
+        if threads == 1:
+            totals = [work()]
+        else:
+            with ThreadPoolExecutor(threads) as executor:
+                futures = [executor.submit(work) for _ in range(threads)]
+                try:
+                    totals = [future.result() for future in futures]
+                except BaseException:
+                    pool.stop()
+                    raise
+    if pool.rows != n_rows:
+        raise SourceChangedError(f"the table had {n_rows} rows when it was opened, now it has {pool.rows}.")
+    found = [total for total in totals if total is not None]
+    return add_totals(found or [task.worker().total()])
+
+
+def add_totals(totals: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Add up the totals of several workers."""
+    total: NDArray[np.int64] = np.sum(totals, axis=0, dtype=np.int64)
+    return total
+
+
+def _feed(worker: RowWorker, piece: Piece, block_rows: int) -> None:
+    columns = _reading(piece.columns)
+    for first in range(0, piece.n_rows, block_rows):
+        last = min(first + block_rows, piece.n_rows)
+        worker.add(_cut(columns, first, last), piece.first_row + first)
+
+
+def _cut(block: Block, first: int, last: int) -> Block:
+    if isinstance(block, np.ndarray):
+        return block[:, first:last]
+    return [column[first:last] for column in block]
+
+
+def _reading(action: Callable[[], T]) -> T:
+    """Read, but keep what a reader says to itself: its message may quote a value of the table."""
+    try:
+        return action()
+    except DpcovError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        raise SourceError(f"the rows could not be read ({type(error).__name__}).") from None
+
+
+class _Pool:
+    """Hands out pieces: a thread opens a stream while there is one left, then helps with an open one."""
+
+    def __init__(self, streams: Sequence[Stream], report: Report | None) -> None:
+        self._lock = threading.Lock()
+        self._unopened = iter(streams)
+        self._open: list[_OpenStream] = []
+        self._stopped = False
+        self._report = report
+        self.rows = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        while (stream := self._choose()) is not None:
+            while (piece := stream.next()) is not None:
+                if self._stopped:
+                    return
+                yield piece
+            with self._lock:
+                if stream in self._open:
+                    self._open.remove(stream)
+
+    def _choose(self) -> _OpenStream | None:
+        with self._lock:
+            if self._stopped:
+                return None
+            new = next(self._unopened, None)
+            if new is not None:
+                self._open.append(_OpenStream(new))
+                return self._open[-1]
+            if self._open:
+                self._open.append(self._open.pop(0))
+                return self._open[-1]
+            return None
+
+    def note(self, n_rows: int) -> None:
+        with self._lock:
+            self.rows += n_rows
+            if self._report is not None:
+                self._report(n_rows)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
+class _OpenStream:
+    def __init__(self, stream: Stream) -> None:
+        self._lock = threading.Lock()
+        self._stream = stream
+        self._pieces: Iterator[Piece] | None = None
+
+    def next(self) -> Piece | None:
+        with self._lock:
+            return _reading(self._read)
+
+    def _read(self) -> Piece | None:
+        if self._pieces is None:
+            self._pieces = self._stream()
+        return next(self._pieces, None)
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_limit_lock = threading.Lock()
+_limit_users = 0
+_limit = None
+
+
+def _forget_limit() -> None:
+    """Start anew in a forked process: its parent's scans do not run here."""
+    global _limit_lock, _limit_users, _limit
+    _limit_lock, _limit_users, _limit = threading.Lock(), 0, None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_limit)
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread while any scan runs; the last one out restores what was before."""
+    global _limit_users, _limit
+    with _limit_lock:
+        if _limit_users == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _limit_users += 1
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            _limit_users -= 1
+            if _limit_users == 0 and _limit is not None:
+                _limit.restore_original_limits()
+                _limit = None

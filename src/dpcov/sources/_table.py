@@ -1,0 +1,127 @@
+"""What all tables share: a public shape, column names, a scan over streams of pieces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core import ArgumentError, Report, RowTask, SourceError
+from dpcov.sources._scan import Stream, available_threads, scan_streams
+
+
+class Table(ABC):
+    """A table that threads of this process read.
+
+    Parameters
+    ----------
+    n_rows : int
+        The public number of rows.
+    columns : tuple of str
+        The public column names.
+    threads : int, optional
+        Worker threads; all cores by default.
+    check_unchanged : callable, optional
+        Raises `SourceChangedError` if the table is not the one that was opened.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        columns: tuple[str, ...],
+        *,
+        threads: int | None = None,
+        check_unchanged: Callable[[], None] | None = None,
+    ) -> None:
+        if threads is not None and threads < 1:
+            raise ArgumentError(f"threads must be at least 1, got {threads}.")
+        check_shape(n_rows, columns)
+        self._n_rows = n_rows
+        self._columns = columns
+        self._threads = available_threads() if threads is None else threads
+        self._check_unchanged = check_unchanged or (lambda: None)
+
+    @property
+    def n_rows(self) -> int:
+        """The public number of rows."""
+        return self._n_rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The public column names."""
+        return self._columns
+
+    @property
+    def in_memory(self) -> bool:
+        """False: nothing is known about the places of rows from one scan to the next."""
+        return False
+
+    def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task` over all rows, and stop if the table is not the one that was opened."""
+        self._check_unchanged()
+        try:
+            total = scan_streams(task, self._streams(task), self._n_rows, self._threads, report)
+        except SourceError:
+            # A file that was replaced meanwhile may well be unreadable: say so first.
+            self._check_unchanged()
+            raise
+        self._check_unchanged()
+        return total
+
+    @abstractmethod
+    def _streams(self, task: RowTask) -> Sequence[Stream]:
+        """Return the parts of the table, in order."""
+
+
+def check_shape(n_rows: int, columns: Sequence[str]) -> None:
+    """Raise an `ArgumentError` if the table has no rows or no columns."""
+    if n_rows < 1:
+        raise ArgumentError("data has no rows.")
+    if not columns:
+        raise ArgumentError("data has no columns.")
+
+
+def column_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return `columns` as a tuple, or raise an `ArgumentError` if they are no list of names."""
+    if not isinstance(columns, Sequence) or isinstance(columns, str | bytes):
+        raise ArgumentError("columns must be a list of column names.")
+    if not all(isinstance(name, str) for name in columns):
+        raise ArgumentError("columns must be a list of column names.")
+    return tuple(columns)
+
+
+def array_columns(columns: Sequence[str] | None, n_columns: int) -> tuple[str, ...]:
+    """Return a name for each column of an array: x0, x1, ... by default."""
+    if columns is None:
+        return tuple(f"x{i}" for i in range(n_columns))
+    names = column_names(columns)
+    if len(names) != n_columns:
+        raise ArgumentError(
+            f"columns must name each of the {n_columns} columns of data, got {len(names)} names."
+        )
+    if len(set(names)) != len(names):
+        raise ArgumentError("columns must not repeat a name.")
+    return names
+
+
+def chosen_columns(
+    columns: Sequence[str] | None, present: Sequence[str], numeric: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the columns to use, all by default; each must exist, once, and be numeric."""
+    if len(set(present)) != len(present):
+        raise ArgumentError("data has two columns of the same name; rename one first.")
+    wanted = tuple(present) if columns is None else column_names(columns)
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        raise ArgumentError(f"columns not in data: {', '.join(missing)}. It has: {', '.join(present)}.")
+    if len(set(wanted)) != len(wanted):
+        raise ArgumentError("columns must not repeat a name.")
+    strange = [name for name in wanted if name not in numeric]
+    if strange:
+        raise ArgumentError(
+            f"columns that are not numeric: {', '.join(strange)}. "
+            f"Choose with columns=[...] among: {', '.join(numeric) or 'none are'}."
+        )
+    return wanted

@@ -1,0 +1,245 @@
+"""Arrow data that is streamed: datasets, lazy polars frames, and whatever gives an Arrow stream anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov._extras import require
+from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
+from dpcov.sources._scan import Piece, Stream
+from dpcov.sources._table import Table, chosen_columns
+from dpcov.sources.arrays import frame_columns, to_numbers
+
+_BATCH_ENTRIES = 1 << 21
+_SHORTEST_BATCH = 1024
+_READABLE = ("parquet", "ipc", "feather", "orc")
+
+
+def batch_rows(n_columns: int) -> int:
+    """Return how many rows to decode at a time: few megabytes, whatever the number of columns."""
+    return max(_SHORTEST_BATCH, _BATCH_ENTRIES // n_columns)
+
+
+def is_number(dtype: Any) -> bool:
+    """Whether an Arrow type stands for numbers."""
+    types = require("pyarrow", "arrow").types
+    return bool(
+        types.is_integer(dtype)
+        or types.is_floating(dtype)
+        or types.is_boolean(dtype)
+        or types.is_decimal(dtype)
+    )
+
+
+def arrow_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return which columns of an Arrow schema to use; each must be numeric."""
+    return chosen_columns(columns, schema.names, [field.name for field in schema if is_number(field.type)])
+
+
+def batch_columns(batch: Any, names: Sequence[str]) -> Block:
+    """Return columns of a record batch as numbers; missing values become NaN, in place if none are."""
+    return [_to_floats(batch.column(name)) for name in names]
+
+
+def _to_floats(column: Any) -> NDArray[np.float64]:
+    floats = column.cast("float64", safe=False)
+    numbers: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def pieces_of(batches: Iterator[Any], names: Sequence[str], first_row: int = 0) -> Iterator[Piece]:
+    """Give the rows of record batches their positions, and cut long batches."""
+    longest = batch_rows(len(names))
+    for batch in batches:
+        for first in range(0, batch.num_rows, longest):
+            part = batch.slice(first, longest)
+            yield Piece(first_row + first, part.num_rows, partial(batch_columns, part, names))
+        first_row += batch.num_rows
+
+
+class DatasetSource(Table):
+    """A ``pyarrow.dataset.Dataset`` of Parquet, Arrow or ORC files, or in memory.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+        It may have partition columns and a filter.
+    columns : sequence of str, optional
+        Which columns to use; all of them by default.
+    """
+
+    def __init__(self, dataset: Any, columns: Sequence[str] | None = None) -> None:
+        wanted = arrow_columns(dataset.schema, columns)
+        _check_files(dataset, wanted)
+        stamp = DatasetStamp(dataset)
+        n_rows = opening("data", dataset.count_rows)
+        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
+        self._dataset = dataset
+
+    def _streams(self, task: RowTask) -> Sequence[Stream]:
+        del task
+        arrow_dataset = require("pyarrow.dataset", "arrow")
+        options: dict[str, Any] = {}
+        if "parquet" in {form for form, _ in _file_sets(self._dataset)}:
+            # Without these a scan holds whole row groups of several files.
+            options["fragment_scan_options"] = arrow_dataset.ParquetFragmentScanOptions(
+                use_buffered_stream=True, pre_buffer=False
+            )
+
+        def stream() -> Iterator[Piece]:
+            batches = self._dataset.to_batches(
+                columns=list(self._columns),
+                batch_size=batch_rows(len(self._columns)),
+                batch_readahead=4,
+                fragment_readahead=1,
+                **options,
+            )
+            return pieces_of(batches, self._columns)
+
+        return [stream]
+
+
+class DatasetStamp:
+    """The files of a dataset as they were when it was opened."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._files = self._read()
+
+    def _read(self) -> list[tuple[str, int | None, int | None]]:
+        found = []
+        for _, part in _file_sets(self._dataset):
+            infos = part.filesystem.get_file_info(part.files)
+            found += [(info.path, info.size, info.mtime_ns) for info in infos]
+        return found
+
+    def check(self) -> None:
+        """Raise `SourceChangedError` if a file was replaced, changed or removed."""
+        for before, now in zip(self._files, self._read(), strict=True):
+            if before != now:
+                raise SourceChangedError(f"{now[0]} has changed since it was opened.")
+
+
+def _file_sets(dataset: Any) -> list[tuple[str, Any]]:
+    """Return the datasets of files within a dataset, each with its format."""
+    if hasattr(dataset, "children"):
+        return [found for child in dataset.children for found in _file_sets(child)]
+    if hasattr(dataset, "files"):
+        return [(dataset.format.default_extname, dataset)]
+    return []
+
+
+def _check_files(dataset: Any, wanted: Sequence[str]) -> None:
+    """Refuse files whose types would be converted while rows are read: that may fail on a value."""
+    for form, part in _file_sets(dataset):
+        if form not in _READABLE:
+            raise ArgumentError(
+                f"a dataset of {form} files has no types of its own; give Parquet, or paths of CSV files."
+            )
+        for path in part.files:
+            schema = opening(path, partial(part.format.inspect, path, part.filesystem))
+            for name in wanted:
+                index = schema.get_field_index(name)
+                if index >= 0 and schema.field(index).type != dataset.schema.field(name).type:
+                    raise ArgumentError(
+                        f"{path} has column {name} as {schema.field(index).type}, "
+                        f"the dataset as {dataset.schema.field(name).type}; write both alike."
+                    )
+
+
+class StreamSource(Table):
+    """Anything with the Arrow stream interface that gives a new stream when asked again.
+
+    Parameters
+    ----------
+    data : object
+        Has ``__arrow_c_stream__``, and gives the same rows each time.
+    columns : sequence of str, optional
+        Which columns to use; all of them by default.
+    """
+
+    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+        self._readers = require("pyarrow", "arrow").RecordBatchReader
+        self._data = data
+        reader = opening("data", self._open)
+        self._schema = reader.schema
+        wanted = arrow_columns(self._schema, columns)
+        n_rows = opening("data", lambda: sum(batch.num_rows for batch in reader))
+        if n_rows and not self._gives_rows_again():
+            raise ArgumentError(
+                "data is a stream that can be read only once, but a release reads it several times; "
+                "give a table or files."
+            )
+        super().__init__(n_rows, wanted)
+
+    def _open(self) -> Any:
+        return self._readers.from_stream(self._data)
+
+    def _gives_rows_again(self) -> bool:
+        try:
+            return any(batch.num_rows for batch in self._open())
+        except Exception:  # noqa: BLE001  (any error: it cannot be read again)
+            return False
+
+    def _streams(self, task: RowTask) -> Sequence[Stream]:
+        del task
+
+        def stream() -> Iterator[Piece]:
+            reader = self._open()
+            if reader.schema != self._schema:
+                raise SourceChangedError("the columns or types of data have changed since it was opened.")
+            return pieces_of(reader, self._columns)
+
+        return [stream]
+
+
+class LazySource(Table):
+    """A lazy polars frame, computed anew for each scan, batch by batch.
+
+    Parameters
+    ----------
+    data : polars.LazyFrame
+    columns : sequence of str, optional
+        Which columns to use; all of them by default.
+    """
+
+    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+        if not hasattr(data, "collect_batches"):
+            raise ArgumentError("lazy frames need polars 1.34 or newer; update it, or collect() the frame.")
+        frame = nw.from_native(data)
+        wanted = frame_columns(opening("data", frame.collect_schema), columns)
+        n_rows = opening("data", lambda: frame.select(nw.len()).collect().item())
+        super().__init__(int(n_rows), wanted)
+        self._data = data.select(wanted)
+
+    def _streams(self, task: RowTask) -> Sequence[Stream]:
+        del task
+
+        def stream() -> Iterator[Piece]:
+            first_row = 0
+            for batch in self._data.collect_batches(
+                chunk_size=batch_rows(len(self._columns)), maintain_order=True, lazy=True
+            ):
+                frame = nw.from_native(batch, eager_only=True)
+                yield Piece(first_row, len(frame), partial(self._numbers, frame))
+                first_row += len(frame)
+
+        return [stream]
+
+    def _numbers(self, frame: nw.DataFrame[Any]) -> Block:
+        return [to_numbers(frame.get_column(name)) for name in self._columns]
+
+
+def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:
+    """Run a step of opening a table, and report an error by its type: a message may quote a value."""
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001
+        ending = f"; {hint}" if hint else "."
+        raise ArgumentError(f"{what} cannot be read ({type(error).__name__}){ending}") from None

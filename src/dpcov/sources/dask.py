@@ -1,0 +1,140 @@
+"""Dask dataframes and arrays: one task per partition, added up on the cluster.
+
+A scan is a graph of pure functions: partition to integers, integers to their sum. If a worker
+dies, Dask computes what is missing again; a result enters the sum in one place only, so nothing
+counts twice. Noise is drawn by the caller, never in the graph.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov._extras import require
+from dpcov.core import ArgumentError, Report, RowTask, SourceError
+from dpcov.sources import _remote
+from dpcov.sources._table import array_columns, check_shape
+from dpcov.sources.arrays import check_array, frame_columns
+from dpcov.sources.arrow import opening
+
+_FAN_IN = 8
+
+
+class DaskSource:
+    """A Dask dataframe or array, on whatever client is active, or on threads if none is.
+
+    Parameters
+    ----------
+    data : dask.dataframe.DataFrame or dask.array.Array
+        Computed anew for each scan, unless it is persisted.
+    columns : sequence of str, optional
+        Which columns of a dataframe to use, all by default; for an array, their names.
+    """
+
+    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+        self._dask = require("dask", "dask")
+        if hasattr(data, "chunks"):
+            check_array(data.ndim, data.dtype)
+            self._columns = array_columns(columns, data.shape[1])
+            self._chosen = None
+            self._parts = list(data.rechunk({1: -1}).to_delayed()[:, 0])
+        else:
+            self._columns = frame_columns(nw.from_native(data).collect_schema(), columns)
+            self._chosen = self._columns
+            self._parts = list(data[list(self._columns)].to_delayed())
+        measures = self._measure()
+        self._lengths = [found.n_rows for found in measures]
+        self._first_rows = [0, *accumulate(self._lengths)][:-1]
+        check_shape(self.n_rows, self._columns)
+
+    def _measure(self) -> list[_remote.Measure]:
+        measure = self._dask.delayed(_remote.measure, pure=False)
+        nodes = [measure(part, self._chosen) for part in self._parts]
+        (found,) = opening("data", lambda: self._dask.compute(nodes))
+        for index, measured in enumerate(found):
+            if measured.problem:
+                raise ArgumentError(f"partition {index} of data cannot be used: {measured.problem}")
+        return list(found)
+
+    @property
+    def n_rows(self) -> int:
+        """The public number of rows."""
+        return sum(self._lengths)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The public column names."""
+        return self._columns
+
+    @property
+    def in_memory(self) -> bool:
+        """False: nothing is known about the places of rows from one scan to the next."""
+        return False
+
+    def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task` over all partitions and add up their totals on the cluster."""
+        # One node of the graph: it travels once to a worker, not once with each partition.
+        packed = self._dask.delayed(_remote.keep, pure=False)(_remote.pack(task))
+        run = self._dask.delayed(_remote.run, pure=False)
+        leaves = [
+            run(part, self._chosen, length, packed, task.notes(first, length))
+            for part, length, first in zip(self._parts, self._lengths, self._first_rows, strict=True)
+        ]
+        try:
+            partial = self._compute(leaves, report or (lambda _: None))
+        except Exception as error:  # noqa: BLE001  (its message may quote a value)
+            raise SourceError(
+                f"the Dask computation failed ({type(error).__name__}); does data.compute() succeed?"
+            ) from None
+        return _remote.unwrap(partial, self.n_rows)
+
+    def _compute(self, leaves: list[Any], report: Report) -> _remote.Partial:
+        unread = {leaf.key: length for leaf, length in zip(leaves, self._lengths, strict=True)}
+
+        def note(key: Any, *_: Any) -> None:
+            report(unread.pop(key, 0))
+
+        client = _active_client()
+        partial = self._compute_here(leaves, note) if client is None else _compute_on(client, leaves, note)
+        # What the cluster did not tell in time.
+        for key in list(unread):
+            note(key)
+        return partial
+
+    def _compute_here(self, leaves: list[Any], note: Callable[..., None]) -> _remote.Partial:
+        add = self._dask.delayed(_remote.add, pure=False)
+        with require("dask.callbacks", "dask").Callback(posttask=note):
+            (partial,) = self._dask.compute(_tree(leaves, add))
+        return partial  # type: ignore[no-any-return]
+
+
+def _compute_on(client: Any, leaves: list[Any], note: Callable[..., None]) -> _remote.Partial:
+    futures = client.compute(leaves)
+    for future in futures:
+        future.add_done_callback(lambda done: note(done.key))
+    root = _tree(futures, lambda some: client.submit(_remote.add, some, pure=False))
+    # From here on the cluster forgets a partial sum as soon as it is added to the next.
+    futures.clear()
+    return root.result()  # type: ignore[no-any-return]
+
+
+def _tree(nodes: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
+    """Add up few at a time until one is left."""
+    while True:
+        nodes = [add(list(nodes[i : i + _FAN_IN])) for i in range(0, len(nodes), _FAN_IN)]
+        if len(nodes) == 1:
+            return nodes[0]
+
+
+def _active_client() -> Any:
+    """Return the distributed client that Dask would use now, or None."""
+    distributed = sys.modules.get("distributed")
+    scheduler = require("dask.base", "dask").get_scheduler()
+    client = getattr(scheduler, "__self__", None)
+    return client if distributed is not None and isinstance(client, distributed.Client) else None

@@ -1,0 +1,175 @@
+"""Spark dataframes: every partition becomes integers by `mapInArrow`, and Spark adds them up.
+
+A scan is one job: rows of a partition to the entries of its total, then a sum over partitions of
+every entry. The driver sees one matrix. Spark lets the result of one attempt of a task count,
+however many were started; the rows of each partition are counted along and compared. Noise is
+drawn by the caller, never in the job.
+
+Rows have no order in Spark: here a row's position is its place within its partition, after the
+rows of all partitions before. ``order.md`` in the core says why privacy does not depend on it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov._extras import require
+from dpcov.core import ArgumentError, Report, RowTask, SourceChangedError, SourceError
+from dpcov.sources import _remote
+from dpcov.sources._scan import scan_streams
+from dpcov.sources._table import check_shape
+from dpcov.sources.arrays import frame_columns
+from dpcov.sources.arrow import opening, pieces_of
+
+_SENT_AT_ONCE = 1 << 16
+_CHANGED = -1
+_HINT = "is the session running, and dpcov installed on the workers?"
+
+
+class SparkSource:
+    """A Spark dataframe, classic or Connect.
+
+    Parameters
+    ----------
+    data : pyspark.sql.DataFrame
+        Computed anew for each scan, unless it is cached.
+    columns : sequence of str, optional
+        Which columns to use; all of them by default.
+    """
+
+    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+        require("pyspark", "spark")
+        require("pyarrow", "spark")
+        if not hasattr(data, "toArrow"):
+            raise ArgumentError("a Spark dataframe needs Spark 4.0 or newer.")
+        if data.isStreaming:
+            raise ArgumentError("data is a stream of Spark that never ends; give a table.")
+        if len(set(data.columns)) != len(data.columns):
+            raise ArgumentError("data has two columns of the same name; rename one first.")
+        schema = opening("data", lambda: nw.from_native(data).collect_schema(), _HINT)
+        self._columns = frame_columns(schema, columns)
+        # Plain names: Spark itself stumbles over a dot in a column's name.
+        self._names = tuple(f"x{i}" for i in range(len(self._columns)))
+        self._data = data.select(
+            *(_column(data, old).alias(new) for old, new in zip(self._columns, self._names, strict=True))
+        )
+        self._lengths = self._count()
+        check_shape(self.n_rows, self._columns)
+
+    def _count(self) -> dict[int, int]:
+        counted = self._data.mapInArrow(_count, "partition bigint, rows bigint")
+        found = opening("data", counted.toArrow, _HINT).sort_by("partition").to_pydict()
+        return dict(zip(found["partition"], found["rows"], strict=True))
+
+    @property
+    def n_rows(self) -> int:
+        """The public number of rows."""
+        return sum(self._lengths.values())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The public column names."""
+        return self._columns
+
+    @property
+    def in_memory(self) -> bool:
+        """False: nothing is known about the places of rows from one scan to the next."""
+        return False
+
+    def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task` over all partitions and add up their totals on the cluster."""
+        functions = require("pyspark.sql.functions", "spark")
+        job = self._data.mapInArrow(self._runner(task), "cell bigint, value bigint")
+        sums = job.groupBy("cell").agg(functions.sum("value").alias("value"))
+        try:
+            found = sums.toArrow()
+        except Exception as error:  # noqa: BLE001  (its message may quote a value)
+            raise SourceError(f"the Spark job failed ({type(error).__name__}); {_HINT}") from None
+        cells, values = found["cell"].to_numpy(), found["value"].to_numpy()
+        self._check_rows(dict(zip(cells[cells < 0].tolist(), values[cells < 0].tolist(), strict=True)))
+        total = np.zeros_like(task.with_notes(np.empty(0, dtype=np.int64)).worker().total())
+        total.flat[cells[cells >= 0]] = values[cells >= 0]
+        if report is not None:
+            report(self.n_rows)
+        return total
+
+    def _check_rows(self, found: dict[int, int]) -> None:
+        if found != {_Part(index).count_cell: rows for index, rows in self._lengths.items()}:
+            raise SourceChangedError(
+                "a partition has not as many rows as when the table was opened; "
+                "cache or write a table that is not computed alike every time."
+            )
+
+    def _runner(self, task: RowTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        """Return the function that Spark sends to its workers, with all that it needs."""
+        names, packed = self._names, _remote.pack(task)
+        first_rows = [0, *accumulate(self._lengths.values())][:-1]
+        parts = {
+            index: _Part(index, length, task.notes(first, length))
+            for (index, length), first in zip(self._lengths.items(), first_rows, strict=True)
+        }
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            index = _partition()
+            return _run(batches, names, parts.get(index) or _Part(index), packed)
+
+        return run
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is known about a partition."""
+
+    index: int
+    n_rows: int = 0
+    notes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def count_cell(self) -> int:
+        """The cell that holds its number of rows: below those of the total."""
+        return -1 - self.index
+
+
+def _column(data: Any, name: str) -> Any:
+    return data["`" + name.replace("`", "``") + "`"]
+
+
+def _partition() -> int:
+    context = require("pyspark", "spark").TaskContext.get()
+    return int(context.partitionId())
+
+
+def _batch(**columns: Any) -> Any:
+    arrow = require("pyarrow", "spark")
+    arrays = [arrow.array(values, arrow.int64()) for values in columns.values()]
+    return arrow.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _count(batches: Iterator[Any]) -> Iterator[Any]:
+    n_rows = sum(batch.num_rows for batch in batches)
+    yield _batch(partition=[_partition()], rows=[n_rows])
+
+
+def _run(batches: Iterator[Any], names: Sequence[str], part: _Part, packed: bytes) -> Iterator[Any]:
+    """Run a task over one partition; an error is told by its type, and Spark may try again."""
+    try:
+        task: RowTask = pickle.loads(packed).with_notes(part.notes)  # noqa: S301  (packed by `pack`)
+        total = scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, threads=1)
+    except SourceChangedError:
+        yield _batch(cell=[part.count_cell], value=[_CHANGED])
+        return
+    except Exception as error:  # noqa: BLE001
+        raise SourceError(f"a partition could not be read ({type(error).__name__}).") from None
+    yield _batch(cell=[part.count_cell], value=[part.n_rows])
+    values = total.ravel()
+    for first in range(0, len(values), _SENT_AT_ONCE):
+        some = values[first : first + _SENT_AT_ONCE]
+        yield _batch(cell=np.arange(first, first + len(some)), value=some)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpcov.core import Clipping, LatticeMap
+from dpcov.core.entropy import SeededBits
+from dpcov.core.gram import GramTask
+from dpcov.core.lattice import Lattice
+from dpcov.core.sampling import SampledTask, random_order, random_positions, sampled_rows
+from dpcov.sources import ArraySource
+
+
+class Script:
+    """Bits that were written down before."""
+
+    private = False
+
+    def __init__(self, *batches: list[int]) -> None:
+        self._batches = list(batches)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        batch = self._batches.pop(0)
+        return np.array((batch * count)[:count], dtype=np.uint64)
+
+
+def test_every_set_of_positions_is_equally_likely() -> None:
+    bits = SeededBits(np.random.default_rng(0))
+    counts = Counter(tuple(random_positions(bits, 6, 3).tolist()) for _ in range(20_000))
+    assert set(counts) == set(combinations(range(6), 3))
+    expected = 1000.0
+    squares = sum((count - expected) ** 2 / expected for count in counts.values())
+    # Chi-square with 19 degrees of freedom exceeds 60 once in 250,000 seeds; the seed is fixed.
+    assert squares < 60
+    # The same test rejects sets that start with a sorted draw's least ones.
+    skewed = Counter(tuple(np.unique(np.random.default_rng(s).integers(0, 6, 9))[:3]) for s in range(20_000))
+    assert sum((skewed.get(key, 0) - expected) ** 2 / expected for key in counts) > 60
+
+
+@given(st.integers(1, 5000), st.integers(1, 60))
+def test_positions_are_distinct_ascending_and_as_many_as_asked(n_rows: int, every: int) -> None:
+    positions = random_positions(SeededBits(np.random.default_rng(1)), n_rows, sampled_rows(n_rows, every))
+    assert len(positions) == -(-n_rows // every)
+    assert (np.diff(positions) > 0).all()
+    assert 0 <= positions[0] <= positions[-1] < n_rows
+
+
+def test_words_that_would_favour_small_positions_are_rejected() -> None:
+    largest = (1 << 64) - 1  # 2^64 - 1 is a multiple of 3: the word 2^64 - 1 itself is one too many
+    bits = Script([largest, 1], [2])
+    assert random_positions(bits, 3, 2).tolist() == [1, 2]
+
+
+def test_equal_words_are_drawn_again() -> None:
+    bits = Script([5, 5, 1], [3, 2, 1])
+    assert random_order(bits, 3).tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_sampled_task_is_the_task_on_the_sampled_rows(order: str, threads: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(150_000, 3))
+    positions = random_positions(SeededBits(np.random.default_rng(2)), len(rows), 60_001)
+    task = GramTask(Clipping(LatticeMap.identity(4), 3.0), Lattice.for_table(len(rows), 4), constant=True)
+    expected = ArraySource(rows[positions]).scan(task)
+    table = np.array(rows, order="C" if order == "C" else "F")
+    assert (ArraySource(table, threads=threads).scan(SampledTask(task, positions)) == expected).all()
+
+
+def test_the_parts_of_a_sample_make_the_whole() -> None:
+    task = SampledTask(None, np.array([0, 3, 4, 9]))  # type: ignore[arg-type]
+    assert task.notes(0, 4).tolist() == [0, 3]
+    assert task.notes(4, 5).tolist() == [0]
+    assert task.notes(9, 1).tolist() == [0]
+    assert task.with_notes(task.notes(5, 2)).positions.tolist() == []

@@ -1,0 +1,37 @@
+"""One small table, as every source may hold it, and the tasks that a source must get right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpcov.core import Clipping, LatticeMap, RowTask
+from dpcov.core.gram import GramTask, GroupGramTask
+from dpcov.core.lattice import Lattice
+from dpcov.core.sampling import SampledTask
+
+N_ROWS = 5000
+
+
+@pytest.fixture(scope="session")
+def table() -> NDArray[np.float64]:
+    """Three columns of different scale, with a missing and an infinite value."""
+    rows = np.random.default_rng(0).normal(size=(N_ROWS, 3)) * [1, 10, 1000]
+    rows[17, 1] = np.nan
+    rows[18, 2] = np.inf
+    rows.setflags(write=False)
+    return rows
+
+
+@pytest.fixture(scope="session")
+def tasks() -> dict[str, RowTask]:
+    """All rows, rows in groups, and a sample of the rows."""
+    gram = GramTask(Clipping(LatticeMap.identity(4), 50.0), Lattice.for_table(N_ROWS, 4), constant=True)
+    groups = np.random.default_rng(1).integers(-1, 5, N_ROWS)
+    positions = np.flatnonzero(np.random.default_rng(2).integers(0, 7, N_ROWS) == 0)
+    return {
+        "all": gram,
+        "groups": GroupGramTask(gram.clipping, gram.lattice, constant=True, groups=groups, n_groups=5),
+        "sample": SampledTask(gram, positions),
+    }

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from numpy.typing import NDArray
+
+import dpcov
+from dpcov.core import ArgumentError, RowTask, SourceChangedError, SourceError
+from dpcov.sources import open_source
+
+NAMES = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as active,
+    ):
+        yield active
+
+
+def frame(table: NDArray[np.float64]) -> pd.DataFrame:
+    return pd.DataFrame({"text": "x", **{name: table[:, i] for i, name in enumerate(NAMES)}})
+
+
+def pieces(table: NDArray[np.float64]) -> Any:
+    """Partitions of odd lengths, an empty one among them."""
+    bounds = [0, 1, 1, 700, 2048, 4999, 5000]
+    parts = [dask.delayed(frame(table)[i:j]) for i, j in pairwise(bounds)]
+    return dd.from_delayed(parts, meta=frame(table)[:0])
+
+
+COLLECTIONS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
+    "frame-1": lambda table: dd.from_pandas(frame(table), npartitions=1, sort=False),
+    "frame-7": lambda table: dd.from_pandas(frame(table), npartitions=7, sort=False),
+    "frame-odd": pieces,
+    "array-1": lambda table: da.from_array(table, chunks=(5000, 3)),
+    "array-7": lambda table: da.from_array(table, chunks=(800, 2)),
+}
+
+
+@pytest.mark.parametrize("make", COLLECTIONS.values(), ids=COLLECTIONS)
+def test_partitions_give_the_same_bits_as_the_array(
+    table: NDArray[np.float64], tasks: dict[str, RowTask], make: Callable[[NDArray[np.float64]], Any]
+) -> None:
+    source = open_source(make(table), NAMES)
+    expected = open_source(table)
+    assert (source.n_rows, source.columns) == (5000, ("a", "b", "c"))
+    for task in tasks.values():
+        assert (source.scan(task) == expected.scan(task)).all()
+
+
+def test_a_cluster_of_processes_gives_the_same_bits(
+    table: NDArray[np.float64], tasks: dict[str, RowTask], client: Client
+) -> None:
+    assert len(client.scheduler_info()["workers"]) == 2
+    expected = dpcov.release(table, rho=1, columns=NAMES, rng=np.random.default_rng(5))
+    for name in ("frame-1", "frame-7", "array-7"):
+        data = COLLECTIONS[name](table)
+        found = dpcov.release(data, rho=1, columns=NAMES, rng=np.random.default_rng(5))
+        assert (found.second_moment() == expected.second_moment()).all()
+        assert str(found.receipt) == str(expected.receipt)
+    source = open_source(pieces(table), NAMES)
+    for task in tasks.values():
+        assert (source.scan(task) == open_source(table).scan(task)).all()
+
+
+def test_a_worker_killed_in_a_scan_changes_no_bit_and_no_charge(
+    table: NDArray[np.float64], client: Client, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+
+    def deadly(part: pd.DataFrame) -> pd.DataFrame:
+        with calls.open("ab") as file:
+            file.write(b".")
+        # Seven calls count the rows; the tenth is in the middle of the first scan.
+        if calls.stat().st_size == 10:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
+    data = dd.from_pandas(frame(table), npartitions=7, sort=False).map_partitions(
+        deadly, meta=frame(table)[:0]
+    )
+    expected = dpcov.release(table, rho=1, columns=NAMES, rng=np.random.default_rng(5))
+    before = set(client.scheduler_info()["workers"])
+    found = dpcov.release(data, rho=1, columns=NAMES, rng=np.random.default_rng(5))
+    client.wait_for_workers(2)
+    assert set(client.scheduler_info()["workers"]) != before
+    assert (found.second_moment() == expected.second_moment()).all()
+    assert [c.purpose for c in found.receipt.charges] == [c.purpose for c in expected.receipt.charges]
+    assert found.receipt.spent == expected.receipt.spent
+
+
+@pytest.mark.parametrize("where", ["cluster", "threads"])
+def test_rows_are_reported_as_partitions_finish(
+    table: NDArray[np.float64], tasks: dict[str, RowTask], client: Client, where: str
+) -> None:
+    seen: list[int] = []
+    with dask.config.set(scheduler=client if where == "cluster" else "threads"):
+        open_source(pieces(table), NAMES).scan(tasks["all"], seen.append)
+    assert sum(seen) == 5000
+    assert len([n for n in seen if n]) == 5  # one of the six partitions is empty
+
+
+def test_a_partition_of_another_length_stops_the_scan(
+    table: NDArray[np.float64], tasks: dict[str, RowTask], tmp_path: Path
+) -> None:
+    shorter = tmp_path / "shorter"
+
+    def vanish(part: pd.DataFrame) -> pd.DataFrame:
+        return part[1:] if shorter.exists() else part
+
+    whole = dd.from_pandas(frame(table), npartitions=3, sort=False)
+    data = whole.map_partitions(vanish, meta=frame(table)[:0])
+    with dask.config.set(scheduler="threads"):
+        source = open_source(data, NAMES)
+        shorter.touch()
+        with pytest.raises(SourceChangedError, match="not as many rows as when the table was opened"):
+            source.scan(tasks["all"])
+
+
+def test_errors_come_before_the_budget_and_without_values(
+    table: NDArray[np.float64], tasks: dict[str, RowTask], tmp_path: Path
+) -> None:
+    failing = tmp_path / "failing"
+
+    def spoil(part: pd.DataFrame) -> pd.DataFrame:
+        if failing.exists():
+            raise ValueError("could not read 'secret'")
+        return part
+
+    mixed = [dask.delayed(frame(table)[:9]), dask.delayed(frame(table)[9:].assign(a="secret"))]
+    good = dd.from_pandas(frame(table), npartitions=3, sort=False)
+    with dask.config.set(scheduler="threads"):
+        with pytest.raises(ArgumentError, match=r"partition 1 of data cannot be used: .*not numeric: a\."):
+            open_source(dd.from_delayed(mixed, meta=frame(table)[:0], verify_meta=False), NAMES)
+        with pytest.raises(ArgumentError, match="not numeric: text"):
+            open_source(good)
+        with pytest.raises(ArgumentError, match="not in data: z"):
+            open_source(good, ["z"])
+        with pytest.raises(ArgumentError, match="two dimensions"):
+            open_source(da.zeros(5))
+        with pytest.raises(ArgumentError, match="real numbers"):
+            open_source(da.zeros((5, 2), dtype=complex))
+        with pytest.raises(ArgumentError, match="no rows"):
+            open_source(da.zeros((0, 2)))
+        source = open_source(good.map_partitions(spoil, meta=frame(table)[:0]), NAMES)
+        failing.touch()
+        with pytest.raises(SourceError, match=r"the Dask computation failed \(ValueError\)") as caught:
+            source.scan(tasks["all"])
+        assert "secret" not in str(caught.value)
+        with pytest.raises(ArgumentError, match=r"data cannot be read \(ValueError\)\."):
+            open_source(good.map_partitions(spoil, meta=frame(table)[:0]), NAMES)

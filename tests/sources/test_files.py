@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as pa_dataset
+import pyarrow.feather as pa_feather
+import pyarrow.ipc as pa_ipc
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+import dpcov
+from dpcov.core import (
+    ArgumentError,
+    Budget,
+    Clipping,
+    Curator,
+    LatticeMap,
+    MissingExtraError,
+    OSEntropy,
+    PrivacyCost,
+    SourceChangedError,
+    SourceError,
+)
+from dpcov.core.gram import GramTask
+from dpcov.core.lattice import Lattice
+from dpcov.core.tasks import RowTask
+from dpcov.sources import arrow, open_source
+
+Rows = NDArray[np.float64]
+Tasks = dict[str, RowTask]
+
+NAMES = ["a", "b", "c"]
+N_ROWS = 5000
+
+
+def arrow_table(table: NDArray[np.float64]) -> pa.Table:
+    columns = {name: table[:, i] for i, name in enumerate(NAMES)}
+    return pa.table({"text": ["x"] * len(table), **columns})
+
+
+def parts(table: pa.Table) -> list[pa.Table]:
+    return [table[:1], table[1:2000], table[2000:2000], table[2000:]]
+
+
+def parquet_files(table: pa.Table, folder: Path) -> str:
+    for i, part in enumerate(parts(table)):
+        pq.write_table(part, folder / f"{i}.parquet", row_group_size=317)
+    return str(folder / "*.parquet")
+
+
+def one_row_group(table: pa.Table, folder: Path) -> Path:
+    pq.write_table(table, folder / "all.pq")
+    return folder / "all.pq"
+
+
+def ipc_files(table: pa.Table, folder: Path) -> list[Path]:
+    paths = []
+    for i, part in enumerate(parts(table)):
+        paths.append(folder / f"{i}.arrow")
+        with pa_ipc.new_file(paths[-1], part.schema) as writer:
+            writer.write_table(part, max_chunksize=991)
+    return paths
+
+
+def feather_file(table: pa.Table, folder: Path) -> Path:
+    pa_feather.write_feather(table, folder / "all.feather", compression="lz4")
+    return folder / "all.feather"
+
+
+def csv_files(table: pa.Table, folder: Path) -> list[str]:
+    for i, part in enumerate(parts(table)):
+        pa_csv.write_csv(part, folder / f"{i}.csv")
+    return [str(folder / f"{i}.csv") for i in range(4)]
+
+
+def dataset(table: pa.Table, folder: Path) -> pa_dataset.Dataset:
+    return pa_dataset.dataset(sorted(Path(parquet_files(table, folder)).parent.glob("*.parquet")))
+
+
+def union(table: pa.Table, folder: Path) -> pa_dataset.Dataset:
+    one = pa_dataset.dataset(one_row_group(table[:3000], folder))
+    return pa_dataset.dataset([one, pa_dataset.dataset(table[3000:])])
+
+
+class Again:
+    """Gives an Arrow stream each time it is asked."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "parquet": parquet_files,
+    "one-row-group": one_row_group,
+    "arrow": ipc_files,
+    "feather": feather_file,
+    "csv": csv_files,
+    "dataset": dataset,
+    "union": union,
+    "stream": lambda table, _: Again(table),
+    "lazy-memory": lambda table, _: pl.DataFrame(table).lazy(),
+    "lazy-parquet": lambda table, folder: pl.scan_parquet(parquet_files(table, folder)),
+}
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_same_bits_as_the_array(
+    table: Rows,
+    tasks: Tasks,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[pa.Table, Path], Any],
+) -> None:
+    monkeypatch.setattr(arrow, "_BATCH_ENTRIES", 300)
+    monkeypatch.setattr(arrow, "_SHORTEST_BATCH", 100)
+    expected = open_source(table)
+    source = open_source(make(arrow_table(table), tmp_path), NAMES)
+    assert source.n_rows == N_ROWS
+    for task in tasks.values():
+        assert (source.scan(task) == expected.scan(task)).all()
+    swapped = open_source(make(arrow_table(table), tmp_path), ["c", "a", "b"])
+    whole = tasks["all"]
+    assert (swapped.scan(whole) == open_source(table[:, [2, 0, 1]]).scan(whole)).all()
+
+
+def test_numbers_of_every_type_and_missing_ones_are_read(tmp_path: Path) -> None:
+    types = [pa.int8(), pa.int64(), pa.uint64(), pa.float16(), pa.float32(), pa.bool_(), pa.decimal128(22, 3)]
+    columns = {str(kind): pa.array([1, 0, None, 1, 1, 0]).cast(kind) for kind in types}
+    columns["large"] = pa.array([2**63 - 1, None, -(2**63), 3, 4, 5])
+    table = pa.table(columns)
+    pq.write_table(table.drop_columns("halffloat"), tmp_path / "t.parquet")
+    with pa_ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    for path in (tmp_path / "t.parquet", tmp_path / "t.arrow"):
+        source = open_source(path)
+        d = len(source.columns)
+        expected = np.full((6, d), np.nan)
+        for j, name in enumerate(source.columns):
+            expected[:, j] = [np.nan if v is None else float(v) for v in table[name].to_pylist()]
+        task = GramTask(Clipping(LatticeMap.identity(d), 1e19), Lattice.for_table(6, d), constant=False)
+        assert (source.scan(task) == open_source(expected).scan(task)).all()
+
+
+@pytest.mark.parametrize("change", ["append", "touch", "remove", "rewrite"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "dataset"])
+def test_a_table_that_changes_between_scans_stops_the_release(
+    table: Rows, tasks: Tasks, tmp_path: Path, kind: str, change: str
+) -> None:
+    data = SOURCES[kind](arrow_table(table), tmp_path)
+    source = open_source(data, NAMES)
+    source.scan(tasks["all"])
+    victim = next(path for path in tmp_path.iterdir() if path.name.startswith("1."))
+    if change == "append":
+        victim.write_bytes(victim.read_bytes() + b"1\n")
+    elif change == "touch":
+        os.utime(victim, ns=(1, 1))
+    elif change == "remove":
+        victim.unlink()
+    else:
+        content = victim.read_bytes()
+        victim.unlink()
+        victim.write_bytes(content)
+    with pytest.raises(SourceChangedError, match=r"changed since it was opened|no longer there"):
+        source.scan(tasks["all"])
+
+
+def test_a_change_between_queries_stops_the_second_and_its_charge_stays(table: Rows, tmp_path: Path) -> None:
+    path = one_row_group(arrow_table(table), tmp_path)
+
+    @contextmanager
+    def change_meanwhile(purpose: str, n_rows: int) -> Iterator[None]:
+        yield
+        os.utime(path, ns=(n_rows, len(purpose)))
+
+    curator = Curator(
+        open_source(path, NAMES), Budget(PrivacyCost(Fraction(1))), OSEntropy(), progress=change_meanwhile
+    )
+    clipping = Clipping(LatticeMap.identity(3), 1.0)
+    curator.gram(clipping, Fraction(1, 4), purpose="first")
+    with pytest.raises(SourceChangedError, match=r"all\.pq has changed"):
+        curator.gram(clipping, Fraction(1, 4), purpose="second")
+    assert [charge.purpose for charge in curator.receipt().charges] == ["first", "second"]
+
+
+def test_streams_that_lose_rows_are_noticed(table: Rows, tasks: Tasks) -> None:
+    class Shrinking(Again):
+        asked = 0
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            Shrinking.asked += 1
+            return self._table[: N_ROWS - max(0, Shrinking.asked - 2)].__arrow_c_stream__(requested_schema)
+
+    source = open_source(Shrinking(arrow_table(table)), NAMES)
+    with pytest.raises(SourceChangedError, match="had 5000 rows when it was opened, now it has 4999"):
+        source.scan(tasks["all"])
+
+
+def test_streams_that_change_their_types_are_noticed(table: Rows, tasks: Tasks) -> None:
+    data = Again(arrow_table(table))
+    source = open_source(data, NAMES)
+    data._table = data._table.rename_columns(["text", "a", "c", "b"])
+    with pytest.raises(SourceChangedError, match="columns or types"):
+        source.scan(tasks["all"])
+
+
+def test_a_damaged_file_is_told_without_its_content(table: Rows, tasks: Tasks, tmp_path: Path) -> None:
+    path = one_row_group(arrow_table(table), tmp_path)
+    content = bytearray(path.read_bytes())
+    content[4:60000] = b"secret" * 9999
+    path.write_bytes(bytes(content))
+    with pytest.raises(SourceError, match=r"^the rows could not be read \(\w+\)\.$") as caught:
+        open_source(path, NAMES).scan(tasks["all"])
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def mixed(rows: Rows, folder: Path, kind: str) -> list[Path]:
+    table = arrow_table(rows)
+    other = (
+        table.set_column(1, "a", table["a"].cast("float32")) if kind == "type" else table.drop_columns("a")
+    )
+    pq.write_table(table, folder / "1.parquet")
+    pq.write_table(other, folder / "2.parquet")
+    return [folder / "1.parquet", folder / "2.parquet"]
+
+
+def test_mixed_schemas_are_refused(table: Rows, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"column a is float in .*2.parquet, but double in .*1.parquet"):
+        open_source(mixed(table, tmp_path, "type"), NAMES)
+    with pytest.raises(ArgumentError, match=r"column a as float, the dataset as double"):
+        open_source(pa_dataset.dataset([str(p) for p in mixed(table, tmp_path, "type")]), NAMES)
+    with pytest.raises(ArgumentError, match=r"column a is missing in .*2.parquet"):
+        open_source(mixed(table, tmp_path, "missing"), NAMES)
+
+
+def test_what_cannot_be_opened_is_refused_in_words(table: Rows, tmp_path: Path) -> None:
+    good = one_row_group(arrow_table(table), tmp_path)
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 secret")
+    empty = tmp_path / "empty.parquet"
+    pq.write_table(arrow_table(table)[:0], empty)
+    (tmp_path / "x.xlsx").write_bytes(b"")
+    cases: dict[str, Any] = {
+        "does not exist": tmp_path / "nowhere.parquet",
+        "no file matches": str(tmp_path / "*.nothing"),
+        "is a folder; give a pattern": tmp_path,
+        "given twice": [good, str(tmp_path / "*.pq")],
+        "not a local file": "s3://bucket/table.parquet",
+        "must all be of one kind": tmp_path / "x.xlsx",
+        r"broken.parquet cannot be read \(ArrowInvalid\)\.$": broken,
+        "data has no rows": empty,
+        "read only once": arrow_table(table).to_reader(),
+        "no types of its own": pa_dataset.dataset(csv_files(arrow_table(table), tmp_path)[3], format="csv"),
+        "cannot be read": [1, 2],
+    }
+    for message, data in cases.items():
+        with pytest.raises(ArgumentError, match=message):
+            open_source(data, NAMES)
+    with pytest.raises(ArgumentError, match=r"not numeric: text. Choose with .* among: a, b, c"):
+        open_source(good)
+    with pytest.raises(ArgumentError, match="not in data: z"):
+        open_source(good, ["z"])
+
+
+def test_filters_of_a_dataset_hold(table: Rows, tasks: Tasks, tmp_path: Path) -> None:
+    filtered = dataset(arrow_table(table), tmp_path).filter(pa_dataset.field("a") > 0)
+    source = open_source(filtered, NAMES)
+    kept = table[table[:, 0] > 0]
+    assert source.n_rows == len(kept)
+    assert (source.scan(tasks["all"]) == open_source(kept).scan(tasks["all"])).all()
+
+
+def test_a_release_of_files_is_the_release_of_the_array(table: Rows, tmp_path: Path) -> None:
+    expected = dpcov.release(table, rho=1, columns=NAMES, rng=np.random.default_rng(5))
+    for make in SOURCES.values():
+        data = make(arrow_table(table), tmp_path)
+        found = dpcov.release(data, rho=1, columns=NAMES, rng=np.random.default_rng(5))
+        assert (found.second_moment() == expected.second_moment()).all()
+        assert str(found.receipt) == str(expected.receipt)
+
+
+def test_frames_in_memory_agree_too(table: Rows, tasks: Tasks) -> None:
+    frame = pd.DataFrame(table, columns=NAMES)
+    expected = open_source(table).scan(tasks["groups"])
+    assert (open_source(frame).scan(tasks["groups"]) == expected).all()
+
+
+@pytest.mark.parametrize(("name", "module"), [("t.parquet", "pyarrow.parquet"), ("t.csv", "pyarrow.csv")])
+def test_without_pyarrow_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
+) -> None:
+    (tmp_path / name).write_text("a\n1\n")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"Run: pip install 'dpcov\[arrow\]'"):
+        dpcov.release(tmp_path / name, rho=1, columns=["a"])
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(2_000_000, 10))
+    table = pa.table({f"x{i}": rows[:, i] for i in range(10)})
+    pq.write_table(table[:1_000_000], tmp_path / "short.parquet", row_group_size=200_000)
+    pq.write_table(table, tmp_path / "long.parquet", row_group_size=200_000)
+    code = """
+import sys, dpcov
+from pathlib import Path
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+peaks = []
+for path in sys.argv[1:]:
+    dpcov.release(path, rho=1, method="gaussian", radius=1.0)
+    peaks.append(peak())
+print(peaks[1] - peaks[0])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(dpcov.__file__).parents[1])}
+    command = [sys.executable, "-c", code, *(str(tmp_path / f"{name}.parquet") for name in ("short", "long"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603
+    assert float(done.stdout) * 1024 < rows.nbytes / 4

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+import dpcov
+from dpcov.core import ArgumentError, RowTask, SourceChangedError, SourceError
+from dpcov.sources import open_source
+from dpcov.sources.spark import SparkSource
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+NAMES = ["a", "b", "c"]
+SCHEMA = "text string, a double, b double, c double"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    source = str(Path(dpcov.__file__).parents[1])
+    builder = SparkSession.builder.master("local[2,2]")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.executorEnv.PYTHONPATH": source,
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def frame(spark: SparkSession, table: NDArray[np.float64], partitions: int) -> Any:
+    """The table row by row in order, cut into so many partitions, whatever order Spark prefers."""
+
+    def fill(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            chosen = table[batch.column(0).to_numpy()]
+            yield pa.record_batch([pa.array(["x"] * len(chosen)), *chosen.T], names=["text", *NAMES])
+
+    return spark.range(0, len(table), numPartitions=partitions).mapInArrow(fill, SCHEMA)
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_a_release_gives_the_same_bits_as_the_array(
+    spark: SparkSession, table: NDArray[np.float64], tasks: dict[str, RowTask], partitions: int
+) -> None:
+    data = frame(spark, table, partitions)
+    assert data.rdd.getNumPartitions() == partitions
+    source = open_source(data, NAMES)
+    assert (source.n_rows, source.columns) == (5000, ("a", "b", "c"))
+    for task in tasks.values():
+        assert (source.scan(task) == open_source(table).scan(task)).all()
+    # The default method reads the table several times: once is enough for these tests.
+    options: dict[str, Any] = {} if partitions == 5 else {"method": "gaussian", "radius": 50.0}
+    expected = dpcov.release(table, rho=1, columns=NAMES, rng=np.random.default_rng(5), **options)
+    found = dpcov.release(data, rho=1, columns=NAMES, rng=np.random.default_rng(5), **options)
+    assert (found.second_moment() == expected.second_moment()).all()
+    assert str(found.receipt) == str(expected.receipt)
+
+
+def test_the_entries_of_every_partition_are_added_on_the_cluster(
+    spark: SparkSession, table: NDArray[np.float64], tasks: dict[str, RowTask]
+) -> None:
+    source = open_source(frame(spark, table, 5), NAMES)
+    assert isinstance(source, SparkSource)
+    kind = type(source._data)
+    collect = kind.toArrow
+    collected: list[int] = []
+
+    def counting(self: Any) -> pa.Table:
+        found = collect(self)
+        collected.append(found.num_rows)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "toArrow", counting)
+        source.scan(tasks["all"])
+    # One 4 by 4 matrix, and the five numbers of rows.
+    assert collected == [16 + 5]
+
+
+def test_a_task_that_fails_once_changes_no_bit_and_no_charge(
+    spark: SparkSession, table: NDArray[np.float64], tmp_path: Path
+) -> None:
+    failures = tmp_path / "failures"
+
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for i, batch in enumerate(batches):
+            yield batch
+            context = TaskContext.get()
+            if i == 0 and context.partitionId() == 1 and context.attemptNumber() == 0:
+                with failures.open("a") as file:
+                    file.write(".")
+                raise OSError("out of order")
+
+    data = frame(spark, table, 3).mapInArrow(fail_once, SCHEMA)
+    arguments: dict[str, Any] = {"rho": 1, "columns": NAMES, "method": "gaussian", "radius": 50.0}
+    expected = dpcov.release(table, rng=np.random.default_rng(5), **arguments)
+    found = dpcov.release(data, rng=np.random.default_rng(5), **arguments)
+    # Once when rows were counted, once in the scan.
+    assert failures.read_text() == ".."
+    assert (found.second_moment() == expected.second_moment()).all()
+    assert str(found.receipt) == str(expected.receipt)
+    assert len(found.receipt.charges) == 1
+
+
+def test_a_partition_of_another_length_stops_the_scan(
+    spark: SparkSession, table: NDArray[np.float64], tasks: dict[str, RowTask], tmp_path: Path
+) -> None:
+    shorter = tmp_path / "shorter"
+
+    def vanish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch[1:] if shorter.exists() else batch
+
+    source = open_source(frame(spark, table, 2).mapInArrow(vanish, SCHEMA), NAMES)
+    shorter.touch()
+    with pytest.raises(SourceChangedError, match="not as many rows as when the table was opened"):
+        source.scan(tasks["all"])
+
+
+def test_errors_come_before_the_budget_and_without_values(
+    spark: SparkSession, table: NDArray[np.float64], tasks: dict[str, RowTask], tmp_path: Path
+) -> None:
+    failing = tmp_path / "failing"
+
+    def spoil(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if failing.exists():
+                raise ValueError("could not read 'secret'")
+            yield batch
+
+    good = frame(spark, table, 2)
+    spoilt = good.mapInArrow(spoil, SCHEMA)
+    source = open_source(spoilt, NAMES)
+    failing.touch()
+    with pytest.raises(SourceError, match=r"the Spark job failed \(\w+\); is the session running") as caught:
+        source.scan(tasks["all"])
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    with pytest.raises(ArgumentError, match=r"data cannot be read \(\w+\); is the session running"):
+        open_source(spoilt, NAMES)
+    with pytest.raises(ArgumentError, match="not numeric: text"):
+        open_source(good)
+    with pytest.raises(ArgumentError, match="not in data: z"):
+        open_source(good, ["z"])
+    with pytest.raises(ArgumentError, match="same name"):
+        open_source(good.select("a", "a"))
+    with pytest.raises(ArgumentError, match="no rows"):
+        open_source(good.limit(0), NAMES)
+    with pytest.raises(ArgumentError, match="never ends"):
+        open_source(spark.readStream.format("rate").load())
+
+
+def test_all_numeric_types_and_missing_values_are_read(spark: SparkSession) -> None:
+    data = spark.sql(
+        "select * from values (1, 2L, 3.5D, 4.25, true), (5, null, 6.5D, 7.75, false) "
+        "as (`a.b`, long, double, decimal, boolean)"
+    )
+    expected = np.array([[1, 2, 3.5, 4.25, 1], [5, np.nan, 6.5, 7.75, 0]])
+    arguments: dict[str, Any] = {"rho": 1e9, "method": "gaussian", "radius": 9.0}
+    found = dpcov.release(data, rng=np.random.default_rng(0), **arguments)
+    same = dpcov.release(expected, rng=np.random.default_rng(0), **arguments)
+    assert found.columns == ("a.b", "long", "double", "decimal", "boolean")
+    assert (found.second_moment() == same.second_moment()).all()
+
+
+CONNECT = """
+import numpy as np, pyarrow as pa, dpcov
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+table = np.random.default_rng(0).normal(size=(1000, 3))
+data = spark.createDataFrame(pa.table(dict(zip("abc", table.T))))
+arguments = dict(rho=1, columns=list("abc"), method="gaussian", radius=3.0)
+found = dpcov.release(data, rng=np.random.default_rng(1), **arguments)
+expected = dpcov.release(table, rng=np.random.default_rng(1), **arguments)
+assert "connect" in type(data).__module__
+assert (found.second_moment() == expected.second_moment()).all()
+print("the same bits")
+"""
+
+
+@pytest.mark.audit
+def test_spark_connect_gives_the_same_bits() -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(dpcov.__file__).parents[1]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", CONNECT], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.stdout.strip().endswith("the same bits"), done.stderr[-2000:]
