@@ -7,7 +7,15 @@ from dpcov.core.answers import NoisyAgreement, NoisyBucket, NoisyCounts, NoisyGr
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
-from dpcov.core.errors import ArgumentError, BudgetError, DpcovError, ExactnessError, MissingExtraError
+from dpcov.core.errors import (
+    ArgumentError,
+    ArtefactError,
+    BudgetError,
+    DpcovError,
+    ExactnessError,
+    MissingExtraError,
+    UnresolvedError,
+)
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
@@ -16,6 +24,7 @@ from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_r
 __all__ = [
     "SAMPLE_CHUNK",
     "ArgumentError",
+    "ArtefactError",
     "BitSource",
     "Block",
     "Budget",
@@ -41,6 +50,7 @@ __all__ = [
     "SeededBits",
     "Shrinking",
     "Source",
+    "UnresolvedError",
     "resolve_budget",
     "sampled_rows",
 ]

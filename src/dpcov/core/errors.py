@@ -25,3 +25,11 @@ class ExactnessError(DpcovError):
 
 class MissingExtraError(DpcovError, ImportError):
     """An optional dependency is not installed."""
+
+
+class UnresolvedError(DpcovError):
+    """The answer would be noise: a combination of columns could not be told from it."""
+
+
+class ArtefactError(DpcovError):
+    """A file is no release that can be read, or is damaged."""

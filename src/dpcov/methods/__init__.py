@@ -14,9 +14,10 @@ from typing import Any
 from dpcov.core import ArgumentError, Curator
 from dpcov.methods.estimate import Estimate, NoiseLaw
 from dpcov.methods.gaussian import estimate_gaussian
+from dpcov.methods.tail import TailLaw
 from dpcov.methods.whitening import estimate_whitening
 
-__all__ = ["Estimate", "Method", "NoiseLaw", "find_method", "methods"]
+__all__ = ["Estimate", "Method", "NoiseLaw", "TailLaw", "find_method", "methods"]
 
 
 @dataclass(frozen=True)

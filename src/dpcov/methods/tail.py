@@ -22,9 +22,11 @@ Vector = NDArray[np.float64]
 
 _LAWS = 128
 _SHAPES = np.linspace(-0.5, 0.45, 20)
+_LOG_PRIOR = 2 * np.log(0.5 - _SHAPES) + 3.5 * np.log(0.501 + _SHAPES)
 _SCALES = np.geomspace(0.02, 1.5, 40)
-_THRESHOLD_SHARES = (0.1, 0.05, 0.025, 0.01, 0.005, 0.0025)
+_THRESHOLD_SHARES = (0.06, 0.03, 0.015, 0.0075, 0.004, 0.002)
 _FEWEST_ROWS = 100
+_LIGHT = 1e-9
 _REJECTED = 0.01
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
@@ -45,6 +47,8 @@ class TailLaw:
         Of the generalised Pareto law.
     radius : float
         Where rows were clipped, relative to the root mean square of a white coordinate.
+    directions : int
+        Among how many directions of the table the loss is spread.
     restored, restored_constant : float
         By what share the method has raised the second moment in every direction of the table, and of
         the constant, to make up for the loss.
@@ -54,15 +58,15 @@ class TailLaw:
     shape: Vector
     spread: Vector
     radius: float
+    directions: int = 1
     restored: float = 0.0
     restored_constant: float = 0.0
 
-    def norms(self, upper: Vector) -> Vector:
-        """Return norms relative to the radius, by their upper probabilities; one row of them a law."""
-        shape, spread = self.shape[:, None], self.spread[:, None]
-        heavy = np.abs(shape) > 1e-9
-        power = np.where(heavy, (upper**-shape - 1) / np.where(heavy, shape, 1.0), -np.log(upper))
-        result: Vector = 1 + spread * power
+    def norms(self, upper: Vector, law: int) -> Vector:
+        """Return norms relative to the radius, by their upper probabilities under one of the laws."""
+        shape, spread = float(self.shape[law]), float(self.spread[law])
+        excess = -np.log(upper) if abs(shape) < _LIGHT else (upper**-shape - 1) / shape
+        result: Vector = 1 + spread * excess
         return result
 
 
@@ -87,13 +91,18 @@ def fit_tail(histogram: NormHistogram, radius: float) -> TailLaw | None:
 
 def expected_loss(law: TailLaw, n_rows: int, rank: int, *, has_constant: bool) -> TailLaw:
     """Return the law with the loss to restore: the median, over the laws, of what each expects."""
-    norms = law.norms(_QUANTILES)
+    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
     weights = 1 - norms**-2.0
     squares = (law.radius * norms) ** 2 - (1.0 if has_constant else 0.0)
     own = max(rank - 1 if has_constant else rank, 1)
     inside = law.rows * (weights * np.maximum(squares, 0.0)).mean(axis=1) / (n_rows * own)
     constant = law.rows * weights.mean(axis=1) / n_rows if has_constant else np.zeros(1)
-    return replace(law, restored=float(np.median(inside)), restored_constant=float(np.median(constant)))
+    return replace(
+        law,
+        directions=own,
+        restored=float(np.median(inside)),
+        restored_constant=float(np.median(constant)),
+    )
 
 
 def raise_beside_constant(matrix: NDArray[np.float64], own: float, constant: float) -> NDArray[np.float64]:
@@ -133,7 +142,7 @@ def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> TailLa
     misfit = (counts - rows[..., None] * shares) ** 2 / variance
     if misfit.sum(axis=-1).min() > chi2.isf(_REJECTED, len(counts) - 3):
         return None
-    log_likelihood = -0.5 * (misfit + np.log(variance)).sum(axis=-1)
+    log_likelihood = -0.5 * (misfit + np.log(variance)).sum(axis=-1) + _LOG_PRIOR[:, None]
     weights = np.exp(log_likelihood - log_likelihood.max()).ravel()
     place = (np.arange(_LAWS) + 0.5) / _LAWS
     chosen = np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, weights.size - 1)
@@ -149,7 +158,7 @@ def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> TailLa
 
 def _survival(excess: Vector, shape: Vector) -> Vector:
     """P(e > excess) of the generalised Pareto law."""
-    light = np.abs(shape) < 1e-9
+    light = np.abs(shape) < _LIGHT
     base = np.maximum(1 + shape * excess, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         result: Vector = np.where(light, np.exp(-excess), base ** (-1 / np.where(light, 1.0, shape)))
