@@ -28,6 +28,10 @@ def covariance(moment: Array) -> Array:
     return np.asarray(moment[:-1, :-1] / moment[-1, -1] - np.outer(mean, mean))
 
 
+def inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
 def correlation(matrix: Array) -> Array:
     spread = np.sqrt(np.diag(matrix))
     return np.asarray(matrix / np.outer(spread, spread))
@@ -72,13 +76,13 @@ CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Geometry], Response]]
     "mean": (lambda s: s[:-1, -1] / s[-1, -1], Geometry.of_mean),
     "products": (lambda s: forms() @ covariance(s) @ forms().T, lambda g: g.of_products(forms())),
     "precision": (
-        lambda s: np.linalg.inv(covariance(s)),
-        lambda g: g.of_products(np.linalg.inv(g.covariance), sign=-1.0),
+        lambda s: inverse(covariance(s)),
+        lambda g: g.of_products(inverse(g.covariance), sign=-1.0),
     ),
     "correlation": (lambda s: correlation(covariance(s)), lambda g: g.of_ratios(np.eye(D))),
     "partial correlation": (
-        lambda s: -correlation(np.linalg.inv(covariance(s))),
-        lambda g: g.of_ratios(np.linalg.inv(g.covariance)),
+        lambda s: -correlation(inverse(covariance(s))),
+        lambda g: g.of_ratios(inverse(g.covariance)),
     ),
     "covariance gradients": (
         lambda s: np.array([np.trace(covariance(s)), covariance(s)[0, 1]]),

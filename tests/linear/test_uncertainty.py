@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpcov.core import ArgumentError
 from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
 from dpcov.methods.tail import TailLaw
+
+Array = NDArray[np.float64]
 
 
 def make_response(noise: float, own: float, cross: float, trace: float, constant: float) -> Response:
@@ -17,7 +20,12 @@ def make_response(noise: float, own: float, cross: float, trace: float, constant
 
 def make_tail(rows: float = 30.0, directions: int = 5, restored: float = 0.0) -> TailLaw:
     return TailLaw(
-        np.full(128, rows), np.full(128, 0.1), np.full(128, 0.2), radius=6.0, directions=directions, restored=restored
+        rows=np.full(128, rows),
+        shape=np.full(128, 0.1),
+        spread=np.full(128, 0.2),
+        radius=6.0,
+        directions=directions,
+        restored=restored,
     )
 
 
@@ -37,7 +45,7 @@ def test_levels_that_are_none(level: float) -> None:
         ErrorLaw(1.0, 10.0, None).interval(np.zeros(1), make_response(1, 1, 0, 0, 0), level, sampling=False)
 
 
-def direct_losses(tail: TailLaw, quadratic: np.ndarray, n_rows: int, draws: int) -> np.ndarray:  # type: ignore[type-arg]
+def direct_losses(tail: TailLaw, quadratic: Array, n_rows: int, draws: int) -> Array:
     """What clipping takes from ``<Q, .>``, by drawing whole rows."""
     rng = np.random.default_rng(7)
     lost = np.zeros(draws)
@@ -48,7 +56,7 @@ def direct_losses(tail: TailLaw, quadratic: np.ndarray, n_rows: int, draws: int)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         rows = norms[:, None] * directions
         clipped = tail.radius * directions
-        lost[draw] = (np.einsum("ri,ij,rj", rows, quadratic, rows) - np.einsum("ri,ij,rj", clipped, quadratic, clipped)) / n_rows
+        lost[draw] = np.sum((rows.T @ rows - clipped.T @ clipped) * quadratic) / n_rows
     return lost
 
 

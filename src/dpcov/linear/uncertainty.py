@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 _DRAWS_A_LAW = 4
 _SEED = 0
+_ALONG_AN_AXIS = 0.25
 _BISECTIONS = 45
 _CHUNK = 4096
 _ONE_SIGMA = 0.6826894921370859
@@ -153,7 +154,7 @@ class Losses:
             norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
             cut = 1 - norms**-2.0
             squares = np.maximum((tail.radius * norms) ** 2 - has_constant, 0.0)
-            first, second, other = _uniform_directions(rng, count, tail.directions)
+            first, second, other = _directions(rng, count, tail.directions)
             lost = cut * squares
             sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
         first, second, constant, cross = sums / n_rows
@@ -174,14 +175,22 @@ class Losses:
         )
 
 
-def _uniform_directions(rng: np.random.Generator, count: int, size: int) -> tuple[Array, Array, Array]:
-    """Return the first two coordinates of directions in `size` dimensions, and one of another direction."""
+def _directions(rng: np.random.Generator, count: int, size: int) -> tuple[Array, Array, Array]:
+    """Return the first two coordinates of directions in `size` dimensions, and one of another direction.
+
+    Most are uniform, as those of an elliptical table are. Some lie along an axis, as those of a table
+    do whose columns are heavy-tailed one by one.
+    """
     normal = rng.standard_normal((3, count))
     if size == 1:
         return np.ones(count), np.zeros(count), np.sign(normal[2])
     rest = rng.chisquare(size - 2, count) if size > 2 else np.zeros(count)
     length = np.sqrt(normal[0] ** 2 + normal[1] ** 2 + rest)
-    return normal[0] / length, normal[1] / length, normal[2] / math.sqrt(size)
+    axis = rng.integers(size, size=count)
+    along = rng.random(count) < _ALONG_AN_AXIS
+    first = np.where(along, axis == 0, normal[0] / length)
+    second = np.where(along, axis == 1, normal[1] / length)
+    return first, second, normal[2] / math.sqrt(size)
 
 
 def _mixture_quantile(shifts: Array, deviations: Array, probability: float) -> Array:

@@ -15,7 +15,7 @@ from dpcov.linear.frames import number
 Array = NDArray[np.float64]
 
 _TOLD = 3.0
-_NEGLIGIBLE = 0.03
+_NEGLIGIBLE = 1e-6
 _MOST_TERMS = 8
 
 
@@ -85,8 +85,14 @@ def find_unresolved(
     found = []
     for form in _simplify(forms, spreads):
         order, raw = _in_order(form, spreads)
+        for i in reversed(order[1:]):
+            shorter = raw.copy()
+            shorter[i] = 0.0
+            if shorter @ covariance @ shorter < _TOLD * norm * np.square(shorter @ factor).sum():
+                raw = shorter
+        terms = tuple((names[i], float(raw[i])) for i in order if raw[i])
         variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
-        found.append(Combination(tuple((names[i], float(raw[i])) for i in order), math.sqrt(variance)))
+        found.append(Combination(terms, math.sqrt(variance)))
     return found
 
 
@@ -103,8 +109,10 @@ def _simplify(forms: Array, spreads: Array) -> Array:
 def _in_order(form: Array, spreads: Array) -> tuple[list[int], Array]:
     """Return which columns matter, the leading one first, and all coefficients relative to it."""
     sizes = np.abs(form) / np.abs(form).max()
-    # Of columns that matter equally the first in the table leads.
-    lead = int(np.flatnonzero(sizes > 0.9)[0])
-    rest = [int(i) for i in np.argsort(-sizes, kind="stable") if sizes[i] > _NEGLIGIBLE and i != lead]
     raw = form / spreads
+    # Of columns that matter about equally, the one that leaves the others the largest coefficients leads.
+    candidates = np.flatnonzero(sizes > 0.9)
+    lead = int(candidates[np.argmin(np.round(np.abs(raw[candidates]) / np.abs(raw[candidates]).min(), 6))])
+    rest = [int(i) for i in np.argsort(-sizes, kind="stable") if sizes[i] > _NEGLIGIBLE and i != lead]
+    raw[[i for i in range(len(raw)) if i != lead and i not in rest]] = 0.0
     return [lead, *rest], raw / raw[lead]
