@@ -114,7 +114,7 @@ def measure_method(
             print(f"{method.name}, rho={rho:g}, run {run} failed: {failure}", file=sys.stderr)
             errors.append(math.inf)
             continue
-        errors.append(reference.relative_error(release.second_moment()))
+        errors.append(reference.relative_error(release.second_moment().values))
         rounds.append(float(release.diagnostics.get("rounds", math.nan)))
     return errors, rounds
 

@@ -137,7 +137,7 @@ def theorem_errors(table: PublicTable, rho: float, runs: int, rng: np.random.Gen
         made = dpcov.release(
             table.rows, rho=rho, method="recursive", intercept=False, rng=rng, m=table.m, alpha=ALPHA,
             radius=table.radius, least_eigenvalue=table.least_eigenvalue,
-        ).second_moment()  # fmt: skip
+        ).second_moment().values  # fmt: skip
         low = 1 - least_eigenvalue_of(whitened(made, kept, len(table.rows)))
         high = largest_eigenvalue_of(whitened(made, table.rows)) - 1
         errors.append(max(low, high, 0.0))

@@ -3,28 +3,47 @@
 Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
 """
 
-from dpcov.core import ArgumentError, BudgetError, DpcovError, LedgerError, NoAnswerError, Receipt
+from dpcov._version import VERSION
+from dpcov.artefact import load
+from dpcov.core import (
+    ArgumentError,
+    ArtefactError,
+    BudgetError,
+    DpcovError,
+    LedgerError,
+    NoAnswerError,
+    Receipt,
+    UnresolvedError,
+)
 from dpcov.ledger import Ledger
+from dpcov.linear import Answer, Components, Regression
 from dpcov.methods import methods
 from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
 from dpcov.plan import Plan, plan
-from dpcov.release import Release, release, second_moment
+from dpcov.release import Release, covariance, release, second_moment
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
+    "Answer",
     "ArgumentError",
+    "ArtefactError",
     "BudgetError",
+    "Components",
     "DpcovError",
     "Ledger",
     "LedgerError",
     "NoAnswerError",
     "Plan",
     "Receipt",
+    "Regression",
     "Release",
+    "UnresolvedError",
+    "covariance",
     "covering_radius",
     "enclosing_ball",
     "least_eigenvalue",
+    "load",
     "methods",
     "plan",
     "release",

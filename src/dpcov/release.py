@@ -1,26 +1,42 @@
-"""The release: one private matrix, and the function that makes it."""
+"""The release: one private matrix that answers any linear question, and the function that makes it."""
 
 from __future__ import annotations
 
+import math
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov._version import VERSION
 from dpcov.core import ArgumentError, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.ledger import Ledger, budget_for
-from dpcov.methods import find_method
+from dpcov.linear import Answer, Combination, Components, Questions, Regression, Whitening
+from dpcov.linear.components import principal_components
+from dpcov.linear.frames import html_table
+from dpcov.linear.regression import regress
+from dpcov.methods import NoiseLaw, TailLaw, find_method
 from dpcov.progress import ScanBars
 from dpcov.sources import open_source
 
+Array = NDArray[np.float64]
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A private second-moment matrix with its account.
+    """A private second-moment matrix with its account, ready for any linear question.
+
+    Every answer is post-processing: it costs no budget, and is as private as the release. Numbers come
+    with standard errors and intervals for the answer that the raw rows would give; with
+    ``sampling=True``, for that of the population the rows were drawn from, if it is normal. Means,
+    covariances and regressions are those of the complete rows: one with a missing value is left out.
 
     Attributes
     ----------
@@ -30,31 +46,170 @@ class Release:
         The public number of rows.
     method : str
         Which method made it.
+    options : mapping
+        What the method was told.
     receipt : Receipt
         What was spent, on what.
     diagnostics : mapping
         Facts from public parameters and private answers only.
     intercept : bool
         Whether the matrix has a last row and column for the constant.
+    noise : NoiseLaw, optional
+        The law of the noise in the matrix.
+    tail : TailLaw, optional
+        What shrinking long rows took away.
+    versions : mapping
+        Of dpcov, numpy and Python, at the time of the release.
     """
 
     columns: tuple[str, ...]
     n_rows: int
     method: str
+    options: Mapping[str, Any]
     receipt: Receipt
     diagnostics: Mapping[str, Any]
     intercept: bool
-    _matrix: NDArray[np.float64]
+    noise: NoiseLaw | None
+    tail: TailLaw | None
+    versions: Mapping[str, str]
+    _matrix: Array
 
-    def second_moment(self) -> NDArray[np.float64]:
+    @cached_property
+    def _questions(self) -> Questions:
+        return Questions(self.columns, self.n_rows, self._matrix, self.noise, self.tail)
+
+    @property
+    def unresolved(self) -> tuple[Combination, ...]:
+        """The combinations of columns that could not be told from noise, and how small they are."""
+        return self._questions.unresolved
+
+    def second_moment(self, *, sampling: bool = False) -> Answer:
         """Return the mean of ``x x^T`` over the rows; with an intercept, its column is the last."""
-        return self._matrix.copy()
+        return self._questions.second_moment(sampling=sampling)
+
+    def mean(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the means."""
+        return self._questions.mean(columns, sampling=sampling)
+
+    def covariance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite."""
+        return self._questions.covariance(columns, sampling=sampling)
+
+    def correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the correlations; NaN, and a note, for a column whose own variance is within the noise."""
+        return self._questions.correlation(columns, sampling=sampling)
+
+    def precision(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the inverse of the covariance."""
+        return self._questions.precision(columns, sampling=sampling)
+
+    def partial_correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the correlation of each pair of columns, given all the others."""
+        return self._questions.partial_correlation(columns, sampling=sampling)
+
+    def regress(
+        self, target: str, on: Sequence[str], *, ridge: float = 0.0, sampling: bool = False
+    ) -> Regression:
+        """Explain one column by others, by least squares.
+
+        Parameters
+        ----------
+        target : str
+            The column to explain.
+        on : sequence of str
+            The columns that explain it. With an intercept in the release, the constant joins them.
+        ridge : float, default 0
+            Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
+        sampling : bool, default False
+            Whether errors include sampling error as well.
+
+        Returns
+        -------
+        Regression
+
+        Raises
+        ------
+        UnresolvedError
+            If a combination of the predictors cannot be told from noise, and `ridge` is 0.
+        """
+        return regress(self._questions, target, on, ridge, sampling=sampling)
+
+    def pca(
+        self,
+        n_components: int | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        sampling: bool = False,
+    ) -> Components:
+        """Return the principal components of the covariance, largest first."""
+        return principal_components(self._questions, n_components, columns, sampling=sampling)
+
+    def whiten(self, columns: Sequence[str] | None = None) -> Whitening:
+        """Return the map to coordinates with mean zero and the identity as covariance."""
+        return self._questions.whitening(columns)
+
+    def mahalanobis(self, rows: Any, columns: Sequence[str] | None = None) -> Array:
+        """Return the Mahalanobis distance of rows (of `columns`, or of all) to the mean."""
+        whitening = self.whiten(columns)
+        values = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+        if values.ndim != 2 or values.shape[1] != len(whitening.columns):
+            raise ArgumentError(
+                f"rows must have {len(whitening.columns)} columns ({', '.join(whitening.columns)}), "
+                f"got shape {np.shape(rows)}."
+            )
+        return np.asarray(np.linalg.norm(whitening.transform(values), axis=1))
+
+    def sample(
+        self, n: int, rng: np.random.Generator | None = None, columns: Sequence[str] | None = None
+    ) -> Array:
+        """Draw synthetic rows: normal, with the released mean and covariance.
+
+        They are post-processing, as private as the release, and know nothing beyond mean and covariance.
+
+        Parameters
+        ----------
+        n : int
+            How many rows.
+        rng : numpy.random.Generator, optional
+            Where they are drawn from.
+        columns : sequence of str, optional
+            Of which columns; of all by default.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise ArgumentError(f"n must be a whole number, at least 0, got {n!r}.")
+        mean, covariance = self.mean(columns).values, self.covariance(columns).values
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        generator = np.random.default_rng() if rng is None else rng
+        return np.asarray(mean + generator.standard_normal((n, len(mean))) @ root.T)
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file that needs neither dpcov nor pickle to be read.
+
+        A zip of CSV matrices and a JSON manifest; ``docs/release.md`` describes it. The same release gives
+        the same bytes.
+        """
+        from dpcov.artefact import save_release  # noqa: PLC0415 - the artefact knows releases, not they it
+
+        save_release(self, path)
+
+    def _facts(self) -> list[str]:
+        spent = f"spent {self.receipt.spent}" + ("" if self.receipt.private else " - NOT PRIVATE (seeded)")
+        facts = [f"{self.n_rows} rows, {len(self.columns)} columns", f"method '{self.method}'", spent]
+        error = self.diagnostics.get("predicted_error", math.nan)
+        if "resolved" in self.diagnostics:
+            of = len(self._matrix)
+            facts.append(
+                f"{self.diagnostics['resolved']} of {of} directions resolved, each within {error:.1%}"
+            )
+        return facts
 
     def __repr__(self) -> str:
-        spent = self.receipt.spent
-        note = "" if self.receipt.private else ", NOT PRIVATE (seeded)"
-        shape = f"{self.n_rows} rows, {len(self.columns)} columns"
-        return f"<dpcov release: {shape}, method '{self.method}', {spent}{note}>"
+        return f"<dpcov release: {', '.join(self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        lines = [[column, ""] for column in self.columns]
+        return html_table("dpcov release: " + ", ".join(self._facts()), ["column", ""], lines, [])
 
 
 def release(
@@ -138,13 +293,22 @@ def release(
         columns=source.columns,
         n_rows=source.n_rows,
         method=chosen.name,
+        options=dict(options),
         receipt=curator.receipt(),
         diagnostics=estimate.diagnostics,
         intercept=intercept,
+        noise=estimate.noise,
+        tail=estimate.tail,
+        versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
     )
 
 
-def second_moment(data: Any, **arguments: Any) -> NDArray[np.float64]:
+def second_moment(data: Any, **arguments: Any) -> Array:
     """Return a private second-moment matrix: `release` without an intercept, as an array."""
-    return release(data, intercept=False, **arguments).second_moment()
+    return np.array(release(data, intercept=False, **arguments).second_moment())
+
+
+def covariance(data: Any, **arguments: Any) -> Array:
+    """Return a private covariance matrix: that of `release`, as an array."""
+    return np.array(release(data, **arguments).covariance())

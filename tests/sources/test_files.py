@@ -291,7 +291,7 @@ def test_a_release_of_files_is_the_release_of_the_array(table: Rows, tmp_path: P
     for make in SOURCES.values():
         data = make(arrow_table(table), tmp_path)
         found = dpcov.release(data, rho=1, columns=NAMES, rng=np.random.default_rng(5))
-        assert (found.second_moment() == expected.second_moment()).all()
+        assert (found.second_moment().values == expected.second_moment().values).all()
         assert str(found.receipt) == str(expected.receipt)
 
 

@@ -203,7 +203,7 @@ def test_scaling_the_table_scales_the_result() -> None:
         return dpcov.release(
             rows * factor, rho=10, method="recursive", m=20, radius=6.0 * factor,
             least_eigenvalue=1e-6 * factor**2, intercept=False, rng=np.random.default_rng(0),
-        ).second_moment()  # fmt: skip
+        ).second_moment().values  # fmt: skip
 
     np.testing.assert_allclose(result(1024.0), 1024.0**2 * result(1.0), rtol=1e-9)
 

@@ -129,7 +129,7 @@ def release(
             **options,
         )
         try:
-            file.write(result.save)  # type: ignore[attr-defined]
+            file.write(result.save)
         except BaseException as error:
             error.add_note(f"The release is lost, and what it cost is spent: {result.receipt.spent}.")
             raise

@@ -16,6 +16,7 @@ from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
 from dpcov.core.errors import (
     ArgumentError,
+    ArtefactError,
     BudgetError,
     DpcovError,
     ExactnessError,
@@ -24,6 +25,7 @@ from dpcov.core.errors import (
     NoAnswerError,
     SourceChangedError,
     SourceError,
+    UnresolvedError,
 )
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
@@ -34,6 +36,7 @@ from dpcov.core.tasks import Report, RowTask, RowWorker, Source
 
 __all__ = [
     "ArgumentError",
+    "ArtefactError",
     "BitSource",
     "Block",
     "Budget",
@@ -66,6 +69,7 @@ __all__ = [
     "Source",
     "SourceChangedError",
     "SourceError",
+    "UnresolvedError",
     "groups_for_noise",
     "resolve_budget",
     "sampled_rows",

@@ -41,3 +41,11 @@ class MissingExtraError(DpcovError, ImportError):
 
 class NoAnswerError(DpcovError):
     """A private test said that the rows do not allow an answer; its cost was spent."""
+
+
+class UnresolvedError(DpcovError):
+    """The answer would be noise: a combination of columns could not be told from it."""
+
+
+class ArtefactError(DpcovError):
+    """A file is no release that can be read, or is damaged."""

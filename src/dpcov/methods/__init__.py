@@ -17,9 +17,10 @@ from dpcov.methods.aggregate import estimate_aggregate
 from dpcov.methods.estimate import Estimate, NoiseLaw
 from dpcov.methods.gaussian import estimate_gaussian
 from dpcov.methods.recursive import estimate_recursive
+from dpcov.methods.tail import TailLaw
 from dpcov.methods.whitening import estimate_whitening
 
-__all__ = ["Estimate", "Method", "NoiseLaw", "find_method", "methods"]
+__all__ = ["Estimate", "Method", "NoiseLaw", "TailLaw", "find_method", "methods"]
 
 
 @dataclass(frozen=True)

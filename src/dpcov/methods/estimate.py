@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.methods.tail import TailLaw
+
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -46,11 +48,14 @@ class Estimate:
     noise : NoiseLaw, optional
         The noise in the matrix (before it was made positive semidefinite); None where the noise is
         not additive or nothing was released.
+    tail : TailLaw, optional
+        What shrinking long rows took away; None where that is not known.
     """
 
     second_moment: NDArray[np.float64]
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: NoiseLaw | None = None
+    tail: TailLaw | None = None
 
 
 def nearest_positive_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

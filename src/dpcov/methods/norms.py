@@ -96,6 +96,31 @@ class NormHistogram:
         self._windows = sums[ends] - sums[:-1]
         self._mode = int(np.argmax(self._windows[1:-_FINE_WINDOW])) + 1
 
+    @property
+    def n_rows(self) -> int:
+        """Rows that were read."""
+        return self._n_rows
+
+    @property
+    def part(self) -> float:
+        """The share of the table's rows that were read."""
+        return self._part
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise of a count."""
+        return self._sigma
+
+    def beyond(self, share: float, radius: float) -> tuple[Vector, Vector, Vector]:
+        """Return lower edges, upper edges and counts of the bins beyond the last `share` of the rows.
+
+        The first of them lies below `radius`, whatever the share.
+        """
+        before = np.cumsum(self._counts[:-1])
+        first = int(np.argmax(before >= (1 - share) * self._n_rows)) or len(before) - 1
+        first = max(min(first, int(np.searchsorted(self._low, radius)) - 2), 1)
+        return self._low[first:-1], self._high[first:-1], self._counts[first:-1]
+
     def radius(self, rows_beyond: float, *, ignore_beyond: float = 0.0) -> float:
         """Return a radius that about `rows_beyond` rows exceed.
 

@@ -34,6 +34,7 @@ from dpcov.methods.estimate import (
 from dpcov.methods.norms import NormHistogram, fine_grid
 from dpcov.methods.options import positive
 from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
+from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant
 
 Matrix = NDArray[np.float64]
 
@@ -253,21 +254,38 @@ def _release(run: Run, plan: _Plan, clip: float, contamination: float) -> Estima
         Clipping(lattice_map, clip, rule), run.curator.remaining.rho, purpose="the released matrix"
     )
     run.note("release", share, plan.frame.rank)
-    factor = 1.0
+    white, forms = answer.mean(), lattice_map.matrix()
+    law, factor = None, 1.0
     if plan.histogram is not None and contamination:
         factor = plan.histogram.dropping_correction(clip, _directional_count(run, plan.rank, share))
     elif plan.histogram is not None:
-        factor = plan.histogram.correction(clip)
-    white, sigma, shrinkage = answer.mean() * factor, answer.sigma * factor, 0.0
+        law = _tail_law(run, plan.histogram, plan.rank, clip, white)
+        factor = 1 + law.restored if law else plan.histogram.correction(clip)
+    shrinkage = 0.0
     if plan.frame.resolved.all() and not _few_rows(run):
         # The rounds before say that the rows are about white here, and they cost budget too.
-        white, shrinkage = shrink_to_identity(white, sigma)
-    forms = lattice_map.matrix()
+        white, shrinkage = shrink_to_identity(white, answer.sigma)
     inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(white) @ inverse.T
+    raising = math.sqrt(factor) * np.eye(run.d)
+    if run.curator.has_constant and not contamination:
+        raising = raise_beside_constant(matrix, factor, 1 + law.restored_constant if law else 1.0)
+    matrix = raising @ matrix @ raising.T
     facts = {"radius": clip / plan.unit, "correction": factor, "shrinkage": shrinkage}
-    diagnostics = _diagnostics(run, forms, white, sigma, facts)
-    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, sigma))
+    diagnostics = _diagnostics(run, forms, white * factor, answer.sigma * factor, facts)
+    # What is left of the noise after shrinking, on average over entries.
+    noise = NoiseLaw(raising @ inverse, answer.sigma * math.sqrt(1 - shrinkage))
+    return Estimate((matrix + matrix.T) / 2, diagnostics, noise, law)
+
+
+def _tail_law(run: Run, histogram: NormHistogram, rank: int, clip: float, white: Matrix) -> TailLaw | None:
+    """Return what clipping took away, in units of a white coordinate."""
+    mean_square = float(np.trace(white)) / rank
+    law = fit_tail(histogram, clip) if mean_square > 0 else None
+    if law is None:
+        return None
+    law = replace(law, radius=clip / math.sqrt(mean_square))
+    return expected_loss(law, run.n, rank, has_constant=run.curator.has_constant)
 
 
 def _nothing(run: Run) -> Estimate:

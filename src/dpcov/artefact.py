@@ -1,0 +1,240 @@
+"""A release as a file, and back, to the last bit.
+
+``docs/release.md`` describes the format for readers without dpcov.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
+from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.linear.questions import CONSTANT
+from dpcov.methods import NoiseLaw, TailLaw
+from dpcov.release import Release
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+
+FORMAT = "dpcov release"
+SCHEMA_VERSION = 1
+
+_MOMENT, _NOISE, _TAIL = "second_moment.csv", "noise_map.csv", "tail.csv"
+_TAIL_HEADER = ("rows", "shape", "spread")
+_TAIL_NUMBERS = ("radius", "restored", "restored_constant")
+_MOST_COLUMNS = 20_000
+_MOST_LAWS = 100_000
+_RATIONAL = re.compile(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?")
+_NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def save_release(release: Release, path: str | Path) -> None:
+    """Write a release to one file.
+
+    Parameters
+    ----------
+    release : Release
+        What to write.
+    path : path
+        Usually with the suffix ``.dpcov``. An existing file is replaced in one step.
+    """
+    names = _names(release.columns, intercept=release.intercept)
+    tables: dict[str, tuple[tuple[str, ...], Array]] = {_MOMENT: (names, release.second_moment().values)}
+    noise, tail = release.noise, release.tail
+    if noise is not None:
+        tables[_NOISE] = (tuple(f"n{i}" for i in range(len(names))), noise.inverse)
+    if tail is not None:
+        tables[_TAIL] = (_TAIL_HEADER, np.column_stack([tail.rows, tail.shape, tail.spread]))
+    manifest = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "columns": list(release.columns),
+        "intercept": release.intercept,
+        "n_rows": release.n_rows,
+        "method": release.method,
+        "options": to_plain(release.options),
+        "private": release.receipt.private,
+        "receipt": {
+            "limit": _cost_to_plain(release.receipt.limit),
+            "charges": [
+                {"purpose": charge.purpose, **_cost_to_plain(charge.cost)}
+                for charge in release.receipt.charges
+            ],
+        },
+        "noise": None if noise is None else {"sigma": noise.sigma},
+        "tail": None
+        if tail is None
+        else {
+            "laws": len(tail.rows),
+            "directions": tail.directions,
+            **{name: getattr(tail, name) for name in _TAIL_NUMBERS},
+        },
+        "diagnostics": to_plain(release.diagnostics),
+        "versions": dict(release.versions),
+    }
+    write_archive(path, manifest, tables)
+
+
+def load(path: str | Path) -> Release:
+    """Read a release that `Release.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file. It may come from anyone: nothing in it is executed.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ArtefactError
+        If the file cannot be read, is something else, is damaged, or was written by a later version.
+    """
+    place = Path(path)
+    with damage_is_an_error(place), ArchiveReader(place) as archive:
+        return _read_release(archive)
+
+
+def _read_release(archive: ArchiveReader) -> Release:
+    manifest = archive.manifest
+    if manifest["format"] != FORMAT:
+        raise ValueError("it is of another format")
+    if manifest["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(
+            f"its schema version is {manifest['schema_version']!r}, this dpcov reads {SCHEMA_VERSION}; "
+            "another version of dpcov may read it"
+        )
+    columns = tuple(_typed(name, str) for name in _typed(manifest["columns"], list))
+    if not 0 < len(columns) <= _MOST_COLUMNS or len(set(columns)) < len(columns):
+        raise ValueError("its columns are not distinct names")
+    intercept = _typed(manifest["intercept"], bool)
+    names = _names(columns, intercept=intercept)
+    return Release(
+        columns=columns,
+        n_rows=_whole(manifest["n_rows"]),
+        method=_typed(manifest["method"], str),
+        options=from_plain(_typed(manifest["options"], dict)),
+        receipt=_read_receipt(manifest),
+        diagnostics=from_plain(_typed(manifest["diagnostics"], dict)),
+        intercept=intercept,
+        noise=_read_noise(archive, len(names)),
+        tail=_read_tail(archive),
+        versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
+        _matrix=_read_moment(archive, names),
+    )
+
+
+def _read_moment(archive: ArchiveReader, names: tuple[str, ...]) -> Array:
+    matrix = archive.table(_MOMENT, names, len(names))
+    if not (np.isfinite(matrix).all() and (matrix == matrix.T).all() and (np.diag(matrix) >= 0).all()):
+        raise ValueError("its matrix is no second moment")
+    return matrix
+
+
+def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
+    stored = archive.manifest["noise"]
+    if stored is None:
+        return None
+    inverse = archive.table(_NOISE, [f"n{i}" for i in range(size)], size)
+    sigma = _real(stored["sigma"])
+    if not (np.isfinite(inverse).all() and sigma > 0):
+        raise ValueError("its noise law is no law")
+    return NoiseLaw(inverse, sigma)
+
+
+def _read_tail(archive: ArchiveReader) -> TailLaw | None:
+    stored = archive.manifest["tail"]
+    if stored is None:
+        return None
+    count = _whole(stored["laws"])
+    if count > _MOST_LAWS:
+        raise ValueError("its tail has too many laws")
+    table = archive.table(_TAIL, _TAIL_HEADER, count)
+    rows, shape, spread = np.ascontiguousarray(table.T)
+    numbers = {name: _real(stored[name]) for name in _TAIL_NUMBERS}
+    sound = (
+        (rows >= 0).all() and (spread > 0).all() and (np.abs(shape) < 1).all() and np.isfinite(table).all()
+    )
+    if not (sound and min(numbers.values()) >= 0):
+        raise ValueError("its tail is no law")
+    return TailLaw(rows, shape, spread, directions=_whole(stored["directions"]), **numbers)
+
+
+def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:
+    stored = _typed(manifest["receipt"], dict)
+    charges = tuple(
+        Charge(_typed(charge["purpose"], str), _cost_from_plain(charge))
+        for charge in _typed(stored["charges"], list)
+    )
+    return Receipt(_cost_from_plain(stored["limit"]), charges, _typed(manifest["private"], bool))
+
+
+def _names(columns: tuple[str, ...], *, intercept: bool) -> tuple[str, ...]:
+    return (*columns, CONSTANT) if intercept else columns
+
+
+def _cost_to_plain(cost: PrivacyCost) -> dict[str, str]:
+    return {"rho": str(cost.rho), "delta": str(cost.delta)}
+
+
+def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
+    parts = []
+    for name in ("rho", "delta"):
+        text = _typed(stored[name], str)
+        if not _RATIONAL.fullmatch(text):
+            raise ValueError(f"{name} is no rational number")
+        parts.append(Fraction(text))
+    return PrivacyCost(*parts)
+
+
+def to_plain(value: Any) -> Any:
+    """Return what JSON can hold; a float that is not finite becomes ``{"float": "inf"}``."""
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return to_plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def from_plain(value: Any) -> Any:
+    """Undo `to_plain`."""
+    if isinstance(value, dict):
+        if set(value) == {"float"}:
+            return _NOT_FINITE[value["float"]]
+        return {key: from_plain(item) for key, item in value.items()}
+    return [from_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _typed(value: Any, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{kind.__name__} was expected in the manifest")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63:
+        raise TypeError("a positive whole number was expected in the manifest")
+    return value
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a number was expected in the manifest")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a finite number was expected in the manifest")
+    return number

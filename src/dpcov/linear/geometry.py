@@ -1,0 +1,202 @@
+"""The released matrix as a geometry: how each kind of answer responds to a change of it.
+
+Write S for the second moment with its constant column e, c for its last entry (the share of complete
+rows), m for the means, ``C = L S L^T / c`` for the covariance with ``L = [I, -m]``. Then
+
+    dC = (L dS L^T - C dS_cc) / c,        dm = L dS e / c,
+
+and every other answer is a function of C and m. Symmetric products make up all gradients: for
+``sym(a b^T) = (a b^T + b a^T) / 2`` and any K, its squared norm is ``(a K a b K b + (a K b)^2) / 2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.linear.uncertainty import Response
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """A second moment and the map of its noise.
+
+    Attributes
+    ----------
+    moment : ndarray, shape (d, d)
+        The released matrix; if `has_constant`, its last column belongs to the constant.
+    noise_gram : ndarray, shape (d, d)
+        ``B B^T`` for the map B of the noise law.
+    has_constant : bool
+        Whether there is a constant column.
+    """
+
+    moment: Array
+    noise_gram: Array
+    has_constant: bool
+
+    @cached_property
+    def complete(self) -> float:
+        """The share of complete rows; 1 if there is no constant to tell."""
+        return float(self.moment[-1, -1]) if self.has_constant else 1.0
+
+    @cached_property
+    def mean(self) -> Array:
+        """Means of the complete rows."""
+        return self.moment[:-1, -1] / self.complete
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The Schur complement of the constant: symmetric positive semidefinite."""
+        raw = self.moment[:-1, :-1] / self.complete - np.outer(self.mean, self.mean)
+        values, vectors = np.linalg.eigh((raw + raw.T) / 2)
+        if values[0] >= 0:
+            return (raw + raw.T) / 2
+        fixed = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        return np.asarray((fixed + fixed.T) / 2)
+
+    @cached_property
+    def centred_noise(self) -> tuple[Array, Array, float]:
+        """The noise Gram matrix K over c: among centred columns, between them and the constant, of it."""
+        centring = np.column_stack([np.eye(len(self.mean)), -self.mean])
+        mapped = centring @ self.noise_gram / self.complete
+        return mapped @ centring.T, mapped[:, -1], float(self.noise_gram[-1, -1] / self.complete)
+
+    def of_moment(self) -> Response:
+        """Respond for every entry of the second moment."""
+        own, means = self.moment, np.zeros(len(self.moment))
+        if self.has_constant:
+            own = np.zeros_like(self.moment)
+            own[:-1, :-1] = self.covariance * self.complete
+            means = np.append(self.mean, 1.0) * np.sqrt(self.complete)
+        variance = np.diag(own)
+        mixed = np.outer(variance, means**2)
+        products = np.outer(means, means)
+        return Response(
+            noise=pair_squares(self.noise_gram),
+            own=pair_squares(own),
+            cross=(mixed + mixed.T + 2 * own * products) / 4,
+            trace=own,
+            constant=products,
+        )
+
+    def of_mean(self) -> Response:
+        """Respond for every mean."""
+        own, with_constant, constant = self.centred_noise
+        zero = np.zeros(len(self.mean))
+        return Response(
+            noise=(np.diag(own) * constant + with_constant**2) / 2,
+            own=zero,
+            cross=np.diag(self.covariance) / 4,
+            trace=zero,
+            constant=zero,
+        )
+
+    def of_products(self, forms: Array, sign: float = 1.0) -> Response:
+        """Respond for every ``sign * a_i^T dC a_j``, with a_i the rows of `forms`."""
+        own, with_constant, constant = self.centred_noise
+        values = forms @ self.covariance @ forms.T
+        noise, mixed = forms @ own @ forms.T, forms @ with_constant
+        # d(a C b) contains -a C b dS_cc / c: the noise of the constant's entry.
+        squares = pair_squares(noise) - 2 * values * np.outer(mixed, mixed) + (values * constant) ** 2
+        return Response(
+            noise=np.maximum(squares, 0.0),
+            own=pair_squares(values),
+            cross=np.zeros_like(values),
+            trace=sign * values,
+            constant=-sign * values,
+        )
+
+    def of_mixed_products(self, forms: Array, other: Array) -> Response:
+        """Respond for every ``a_i^T dC b`` with ``a_i^T C b = 0``, a_i the rows of `forms`, b `other`."""
+        own, _, _ = self.centred_noise
+        zero = np.zeros(len(forms))
+
+        def squares(matrix: Array) -> Array:
+            mixed = forms @ matrix @ other
+            own_squares = np.einsum("ij,jk,ik->i", forms, matrix, forms) * (other @ matrix @ other)
+            return np.asarray((own_squares + mixed**2) / 2)
+
+        return Response(
+            noise=squares(own), own=squares(self.covariance), cross=zero, trace=zero, constant=zero
+        )
+
+    def of_ratios(self, forms: Array) -> Response:
+        """Respond for the correlations of ``a_i^T C a_j``: whatever scales C leaves them as they are."""
+        own, _, _ = self.centred_noise
+        values = forms @ self.covariance @ forms.T
+        scale = np.sqrt(np.outer(np.diag(values), np.diag(values)))
+        ratios = values / scale
+        zero = np.zeros_like(values)
+        return Response(
+            noise=_ratio_squares(forms @ own @ forms.T / scale, ratios),
+            own=_ratio_squares(ratios, ratios),
+            cross=zero,
+            trace=zero,
+            constant=zero,
+        )
+
+    def of_covariance_gradients(self, gradients: Array) -> Response:
+        """Respond for answers with these symmetric gradients of the covariance, shape (q, d, d)."""
+        centring = np.column_stack([np.eye(len(self.mean)), -self.mean])
+        lifted = centring.T @ gradients @ centring / self.complete
+        lifted[:, -1, -1] -= np.einsum("qij,ij->q", gradients, self.covariance) / self.complete
+        return self.of_gradients(lifted, range(len(self.moment)))
+
+    def of_gradients(self, gradients: Array, index: Sequence[int]) -> Response:
+        """Respond for answers with these symmetric gradients of the second moment's block `index`."""
+        chosen = np.asarray(index)
+        noise = self.noise_gram[np.ix_(chosen, chosen)]
+        factor = self._white_factor[chosen]
+        own = factor[:, :-1] if self.has_constant else factor
+        constant = factor[:, -1] if self.has_constant else np.zeros(len(chosen))
+        mapped = gradients @ noise
+        white = own.T @ gradients @ own
+        return Response(
+            noise=np.maximum(np.einsum("qij,qji->q", mapped, mapped), 0.0),
+            own=np.einsum("qij,qij->q", white, white),
+            cross=np.square(own.T @ gradients @ constant).sum(axis=-1),
+            trace=np.einsum("qii->q", white),
+            constant=constant @ gradients @ constant,
+        )
+
+    @cached_property
+    def _white_factor(self) -> Array:
+        """F with ``F F^T`` the second moment; its last column belongs to the constant."""
+        if not self.has_constant:
+            return _square_root(self.moment)
+        scale = np.sqrt(self.complete)
+        factor = np.zeros_like(self.moment)
+        factor[:-1, :-1] = scale * _square_root(self.covariance)
+        factor[:, -1] = scale * np.append(self.mean, 1.0)
+        return factor
+
+
+def pair_squares(matrix: Array) -> Array:
+    """Return ``|sym(a_i a_j^T)|^2`` for all pairs, from the products ``a_i . a_j``."""
+    variances = np.diag(matrix)
+    return np.asarray((np.outer(variances, variances) + matrix**2) / 2)
+
+
+def _ratio_squares(matrix: Array, ratios: Array) -> Array:
+    """Squared norm of ``sym(a_i a_j) - r_ij / 2 (a_i a_i + a_j a_j)``, from the products of the a_i."""
+    variances = np.diag(matrix)
+    first = np.broadcast_to(variances[:, None], matrix.shape)
+    both = first + first.T
+    squares = (
+        pair_squares(matrix)
+        + ratios**2 / 4 * (first**2 + first.T**2 + 2 * matrix**2)
+        - ratios * matrix * both
+    )
+    return np.maximum(squares, 0.0)
+
+
+def _square_root(matrix: Array) -> Array:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

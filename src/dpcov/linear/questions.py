@@ -1,0 +1,251 @@
+"""The questions: each a function of the released matrix, answered with the law of its error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.linear.answers import Answer, Whitening
+from dpcov.linear.columns import find_columns
+from dpcov.linear.geometry import Geometry
+from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
+from dpcov.linear.unresolved import Combination, find_unresolved
+from dpcov.methods import NoiseLaw, TailLaw
+
+Array = NDArray[np.float64]
+
+CONSTANT = "constant"
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A released second moment, ready to be asked.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Without the constant.
+    n_rows : int
+        The public number of rows.
+    moment : ndarray
+        The released matrix; with a constant, its last column.
+    noise : NoiseLaw, optional
+        The law of its noise; None if nothing was released, or the noise is not additive.
+    tail : TailLaw, optional
+        What clipping took away.
+    """
+
+    columns: tuple[str, ...]
+    n_rows: int
+    moment: Array
+    noise: NoiseLaw | None
+    tail: TailLaw | None
+
+    @cached_property
+    def has_constant(self) -> bool:
+        """Whether means and covariances can be asked for."""
+        return len(self.moment) > len(self.columns)
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The matrix and its noise, for all columns."""
+        if not self.moment.any():
+            raise UnresolvedError(
+                "nothing could be told from noise: the rows are too few, or all zero, for this budget."
+            )
+        if self.has_constant and self._constant_is_lost():
+            raise UnresolvedError("even the share of complete rows could not be told from noise.")
+        return Geometry(self.moment, self._factor @ self._factor.T, self.has_constant)
+
+    @cached_property
+    def law(self) -> ErrorLaw:
+        """The law of errors."""
+        sigma = math.nan if self.noise is None else self.noise.sigma
+        losses = None
+        if self.tail is not None:
+            losses = Losses(self.tail, self.n_rows, has_constant=self.has_constant)
+        return ErrorLaw(sigma, self.n_rows * self.geometry.complete, losses)
+
+    @cached_property
+    def unresolved(self) -> tuple[Combination, ...]:
+        """The combinations of columns that could not be told from noise."""
+        return tuple(self._find_unresolved(range(len(self.columns))))
+
+    def answer(
+        self,
+        name: str,
+        values: Array,
+        labels: Sequence[Sequence[str]],
+        response: Response,
+        *,
+        sampling: bool,
+        limits: tuple[float, float] = (-math.inf, math.inf),
+        notes: Sequence[str] = (),
+    ) -> Answer:
+        """Return an answer under this release's law of errors."""
+        if not isinstance(sampling, bool):
+            raise ArgumentError(f"sampling must be True or False, got {sampling!r}.")
+        return Answer(
+            name, np.array(values), tuple(map(tuple, labels)), sampling,
+            notes=tuple(notes), limits=limits, _response=response, _law=self.law,
+        )  # fmt: skip
+
+    def second_moment(self, *, sampling: bool) -> Answer:
+        """Return every entry of the released matrix."""
+        names = (*self.columns, CONSTANT) if self.has_constant else self.columns
+        if not self.moment.any() or (self.has_constant and self._constant_is_lost()):
+            # The matrix is what was released, but its errors have no law worth stating.
+            unknown = np.full_like(self.moment, math.nan)
+            law = ErrorLaw(math.nan, self.n_rows, None)
+            note = "nothing could be told from noise"
+            return Answer(
+                "second moment", self.moment.copy(), (names, names), sampling,
+                notes=(note,), _response=Response(*(unknown,) * 5), _law=law,
+            )  # fmt: skip
+        response = self.geometry.of_moment()
+        return self.answer("second moment", self.moment, (names, names), response, sampling=sampling)
+
+    def mean(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
+        """Means of the complete rows."""
+        chosen = self.choose(columns, "a mean")
+        response = self.geometry.of_mean().select(np.asarray(chosen))
+        return self.answer(
+            "mean", self.geometry.mean[chosen], [self.names(chosen)], response, sampling=sampling
+        )
+
+    def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
+        """Covariances, dividing by the number of rows."""
+        chosen = self.choose(columns, "a covariance")
+        forms = np.eye(len(self.columns))[chosen]
+        names = self.names(chosen)
+        return self.answer(
+            "covariance",
+            self.geometry.covariance[np.ix_(chosen, chosen)],
+            [names, names],
+            self.geometry.of_products(forms),
+            sampling=sampling,
+            notes=[f"{c.describe()}." for c in self._find_unresolved(chosen)],
+        )
+
+    def correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
+        """Correlations; NaN for a column whose own variance is within the noise."""
+        chosen = self.choose(columns, "a correlation")
+        names = self.names(chosen)
+        lost = [bool(self._find_unresolved([i])) for i in chosen]
+        covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
+        spread = np.sqrt(np.where(lost, math.nan, np.diag(covariance)))
+        values = np.clip(covariance / np.outer(spread, spread), -1.0, 1.0)
+        np.fill_diagonal(values, np.where(lost, math.nan, 1.0))
+        forms = np.eye(len(self.columns))[chosen] / spread[:, None]
+        notes = [
+            f"{self._find_unresolved([i])[0].describe()}."
+            for i, gone in zip(chosen, lost, strict=True)
+            if gone
+        ]
+        return self.answer(
+            "correlation",
+            values,
+            [names, names],
+            self._ratios(forms),
+            sampling=sampling,
+            limits=(-1.0, 1.0),
+            notes=notes,
+        )
+
+    def precision(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
+        """Invert the covariance."""
+        chosen = self.choose(columns, "a precision matrix")
+        inverse = self.inverse_covariance(chosen, "The precision matrix")
+        forms = inverse @ np.eye(len(self.columns))[chosen]
+        names = self.names(chosen)
+        response = self.geometry.of_products(forms, sign=-1.0)
+        return self.answer("precision", inverse, [names, names], response, sampling=sampling)
+
+    def partial_correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
+        """Correlate each pair given all other chosen columns."""
+        chosen = self.choose(columns, "a partial correlation")
+        inverse = self.inverse_covariance(chosen, "The partial correlation")
+        spread = np.sqrt(np.diag(inverse))
+        values = np.clip(-inverse / np.outer(spread, spread), -1.0, 1.0)
+        np.fill_diagonal(values, 1.0)
+        forms = inverse @ np.eye(len(self.columns))[chosen]
+        names = self.names(chosen)
+        return self.answer(
+            "partial correlation",
+            values,
+            [names, names],
+            self._ratios(forms),
+            sampling=sampling,
+            limits=(-1.0, 1.0),
+        )
+
+    def whitening(self, columns: Sequence[str] | None) -> Whitening:
+        """Return the map that makes the chosen columns white."""
+        chosen = self.choose(columns, "a whitening map")
+        self.inverse_covariance(chosen, "The whitening map")
+        values, vectors = np.linalg.eigh(self.geometry.covariance[np.ix_(chosen, chosen)])
+        matrix = (vectors / np.sqrt(values)) @ vectors.T
+        return Whitening(self.names(chosen), self.geometry.mean[chosen].copy(), (matrix + matrix.T) / 2)
+
+    def names(self, chosen: Sequence[int]) -> tuple[str, ...]:
+        """Names of columns by place."""
+        return tuple(self.columns[i] for i in chosen)
+
+    def choose(self, columns: Sequence[str] | None, what: str) -> list[int]:
+        """Return the places of columns for a question that needs the constant."""
+        if not self.has_constant:
+            raise ArgumentError(
+                f"this release has no constant column, so {what} cannot be asked for; "
+                "release with intercept=True."
+            )
+        return find_columns(self.columns, columns, "columns")
+
+    def inverse_covariance(self, chosen: Sequence[int], what: str) -> Array:
+        """Invert the covariance of some columns, or say which combination of them is not resolved."""
+        self.refuse_unresolved(chosen, what, "leave one of these columns out with columns=[...]")
+        covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
+        spread = np.sqrt(np.diag(covariance))
+        inverse = np.linalg.inv(covariance / np.outer(spread, spread)) / np.outer(spread, spread)
+        return np.asarray((inverse + inverse.T) / 2)
+
+    def refuse_unresolved(self, chosen: Sequence[int], what: str, advice: str) -> None:
+        """Raise an `UnresolvedError` if a combination of these columns cannot be told from noise."""
+        lost = self._find_unresolved(chosen)
+        if lost:
+            reasons = "; ".join(combination.describe() for combination in lost)
+            raise UnresolvedError(f"{what} cannot be told from noise: {reasons}. To go on, {advice}.")
+
+    def _ratios(self, forms: Array) -> Response:
+        response = self.geometry.of_ratios(forms)
+        for part in response.parts():
+            np.fill_diagonal(part, np.where(np.isnan(np.diag(part)), math.nan, 0.0))
+        return response
+
+    def _find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
+        if self.noise is None:
+            return []
+        chosen = list(chosen)
+        if not self.has_constant:
+            block = self.geometry.moment[np.ix_(chosen, chosen)]
+            return find_unresolved(block, self._factor[chosen], self.noise.sigma, self.names(chosen))
+        geometry = self.geometry
+        centred = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
+        factor = centred[chosen] / math.sqrt(geometry.complete)
+        block = geometry.covariance[np.ix_(chosen, chosen)]
+        return find_unresolved(block, factor, self.noise.sigma, self.names(chosen))
+
+    @property
+    def _factor(self) -> Array:
+        return np.full_like(self.moment, math.nan) if self.noise is None else self.noise.inverse
+
+    def _constant_is_lost(self) -> bool:
+        if self.noise is None:
+            return bool(self.moment[-1, -1] <= 0)
+        deviation = self.noise.sigma * float(np.square(self.noise.inverse[-1]).sum())
+        return bool(self.moment[-1, -1] <= 3 * deviation)

@@ -1,0 +1,204 @@
+"""How far an answer may be from the one that the raw rows give.
+
+The released matrix is ``S~ = S - D + E``, all of it relative to known laws:
+
+- E, the privacy noise, is Gaussian with a law that is public;
+- D, what shrinking long rows took away beyond what the method has restored, is a sum over few rows. How
+  many and how long follows from the private histogram of norms (`TailLaw`); their directions are taken to be
+  spread like those of the other rows.
+
+An answer f(S) with gradient G moves by ``<G, E - D>``. A `Response` holds the few numbers about G that its
+law depends on, an `ErrorLaw` turns them into standard errors and intervals. ``docs/release.md`` derives both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from dpcov.core import ArgumentError
+from dpcov.methods.tail import TailLaw
+
+Array = NDArray[np.float64]
+
+_DRAWS_A_LAW = 4
+_SEED = 0
+_ALONG_AN_AXIS = 0.25
+_BISECTIONS = 45
+_CHUNK = 4096
+_ONE_SIGMA = 0.6826894921370859
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """How answers respond to a change of the second moment: sizes of their gradients.
+
+    With G the gradient, Q is ``F^T G F`` for a factor ``F F^T`` of the second moment: G for white rows. Its
+    parts belong to the table's own directions and to the constant. Arrays have the shape of the answer.
+
+    Attributes
+    ----------
+    noise : ndarray
+        ``|B^T G B|^2``, with B the map of the noise law.
+    own : ndarray
+        ``|Q|^2`` among the table's own directions.
+    cross : ndarray
+        ``|q|^2``, between them and the constant.
+    trace : ndarray
+        The trace of Q among the table's own directions.
+    constant : ndarray
+        The entry of Q that belongs to the constant.
+    """
+
+    noise: Array
+    own: Array
+    cross: Array
+    trace: Array
+    constant: Array
+
+    def parts(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Return all five arrays, in the order of the attributes."""
+        return self.noise, self.own, self.cross, self.trace, self.constant
+
+    def select(self, index: NDArray[np.int64] | tuple[NDArray[np.int64], ...] | slice) -> Self:
+        """Return the responses of some of the answers."""
+        return type(self)(*(part[index] for part in self.parts()))
+
+    def flat(self) -> Self:
+        """Return the responses as one-dimensional arrays."""
+        return type(self)(*(part.ravel() for part in self.parts()))
+
+
+class ErrorLaw:
+    """The law of the error of answers, given their responses.
+
+    Parameters
+    ----------
+    sigma : float
+        Of the noise law; NaN if there is none.
+    complete_rows : float
+        How many complete rows there are, for sampling error.
+    losses : Losses, optional
+        Draws of what clipping took away.
+    """
+
+    def __init__(self, sigma: float, complete_rows: float, losses: Losses | None) -> None:
+        self._sigma = sigma
+        self._complete_rows = complete_rows
+        self._losses = losses
+
+    def standard_error(self, response: Response, *, sampling: bool) -> Array:
+        """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
+        if self._losses is None:
+            return self._normal_deviation(response, sampling=sampling)
+        lower, upper = self.interval(np.zeros_like(response.noise), response, _ONE_SIGMA, sampling=sampling)
+        return (upper - lower) / 2
+
+    def interval(
+        self, values: Array, response: Response, level: float, *, sampling: bool
+    ) -> tuple[Array, Array]:
+        """Return bounds that hold the answer of the raw rows with probability `level`.
+
+        With `sampling`, the answer of the population that the rows are a sample of.
+        """
+        if not (isinstance(level, int | float) and 0 < level < 1):
+            raise ArgumentError(f"level must lie strictly between 0 and 1, got {level!r}.")
+        tails = ((1 - level) / 2, (1 + level) / 2)
+        deviation = self._normal_deviation(response, sampling=sampling)
+        if self._losses is None:
+            width = deviation * ndtri(tails[1])
+            return values - width, values + width
+        bounds = np.empty((2, values.size))
+        flat, deviations = response.flat(), deviation.ravel()
+        for first in range(0, values.size, _CHUNK):
+            part = slice(first, first + _CHUNK)
+            shifts = self._losses.missing(flat.select(part))
+            for bound, probability in zip(bounds, tails, strict=True):
+                bound[part] = _mixture_quantile(shifts, deviations[part], probability)
+        return values + bounds[0].reshape(values.shape), values + bounds[1].reshape(values.shape)
+
+    def _normal_deviation(self, response: Response, *, sampling: bool) -> Array:
+        variance = self._sigma**2 * response.noise
+        if sampling:
+            variance = variance + (2 * response.own + 4 * response.cross) / self._complete_rows
+        return np.asarray(np.sqrt(variance))
+
+
+class Losses:
+    """Draws of what clipping took from the table, beyond what the method has restored.
+
+    A row beyond the radius, white and with direction u, took ``w |z|^2 u^T Q u`` from an answer, where w is
+    the share of its square that was cut. Nearly all Q have rank 2 at most, so the first two coordinates
+    of u suffice: each draw is a handful of sums over its rows.
+
+    Parameters
+    ----------
+    tail : TailLaw
+        The likely laws of the rows beyond.
+    n_rows : int
+        The public number of rows, which the second moment is a mean over.
+    has_constant : bool
+        Whether the constant is among the columns.
+    """
+
+    def __init__(self, tail: TailLaw, n_rows: int, *, has_constant: bool) -> None:
+        rng = np.random.default_rng(_SEED)
+        counts = rng.poisson(np.tile(tail.rows, _DRAWS_A_LAW))
+        sums = np.zeros((4, len(counts)))
+        for draw, count in enumerate(counts):
+            norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
+            cut = 1 - norms**-2.0
+            squares = np.maximum((tail.radius * norms) ** 2 - has_constant, 0.0)
+            first, second, other = _directions(rng, count, tail.directions)
+            lost = cut * squares
+            sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
+        first, second, constant, cross = sums / n_rows
+        self._first, self._second = first - tail.restored, second - tail.restored
+        self._constant = constant - tail.restored_constant
+        self._cross = cross
+
+    def missing(self, response: Response) -> Array:
+        """Return what each answer is too small by, one column a draw."""
+        trace = response.trace[:, None]
+        # The eigenvalues of a Q of rank 2, from its trace and norm.
+        gap = np.sqrt(np.maximum(2 * response.own[:, None] - trace**2, 0.0))
+        own = (trace + gap) / 2 * self._first + (trace - gap) / 2 * self._second
+        return np.asarray(
+            own
+            + response.constant[:, None] * self._constant
+            + 2 * np.sqrt(response.cross)[:, None] * self._cross
+        )
+
+
+def _directions(rng: np.random.Generator, count: int, size: int) -> tuple[Array, Array, Array]:
+    """Return the first two coordinates of directions in `size` dimensions, and one of another direction.
+
+    Most are uniform, as those of an elliptical table are. Some lie along an axis, as those of a table
+    do whose columns are heavy-tailed one by one.
+    """
+    normal = rng.standard_normal((3, count))
+    if size == 1:
+        return np.ones(count), np.zeros(count), np.sign(normal[2])
+    rest = rng.chisquare(size - 2, count) if size > 2 else np.zeros(count)
+    length = np.sqrt(normal[0] ** 2 + normal[1] ** 2 + rest)
+    axis = rng.integers(size, size=count)
+    along = rng.random(count) < _ALONG_AN_AXIS
+    first = np.where(along, axis == 0, normal[0] / length)
+    second = np.where(along, axis == 1, normal[1] / length)
+    return first, second, normal[2] / math.sqrt(size)
+
+
+def _mixture_quantile(shifts: Array, deviations: Array, probability: float) -> Array:
+    """Quantiles of equal mixtures of normal laws around each row of shifts, by bisection."""
+    spread = np.where(deviations > 0, deviations, np.finfo(float).tiny)[:, None]
+    low, high = shifts.min(axis=1) - 9 * spread[:, 0], shifts.max(axis=1) + 9 * spread[:, 0]
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        below = ndtr((middle[:, None] - shifts) / spread).mean(axis=1) < probability
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)

@@ -1,0 +1,145 @@
+"""Responses against numerical derivatives: formulas must not depend on how they were derived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpcov.linear.geometry import Geometry
+from dpcov.linear.uncertainty import Response
+
+Array = NDArray[np.float64]
+
+D = 4
+
+
+def make_moment(seed: int = 0, complete: float = 0.8) -> Array:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((200, D)) @ rng.standard_normal((D, D)) + rng.standard_normal(D)
+    rows = np.column_stack([rows, np.ones(200)])
+    return np.asarray(complete * rows.T @ rows / 200)
+
+
+def covariance(moment: Array) -> Array:
+    mean = moment[:-1, -1] / moment[-1, -1]
+    return np.asarray(moment[:-1, :-1] / moment[-1, -1] - np.outer(mean, mean))
+
+
+def inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def correlation(matrix: Array) -> Array:
+    spread = np.sqrt(np.diag(matrix))
+    return np.asarray(matrix / np.outer(spread, spread))
+
+
+def numerical_gradients(function: Callable[[Array], Array], moment: Array) -> Array:
+    """Symmetric gradients of every entry of a function of a symmetric matrix."""
+    size = len(moment)
+    gradients = np.zeros((function(moment).size, size, size))
+    for i in range(size):
+        for j in range(i, size):
+            step = np.zeros((size, size))
+            step[i, j] = step[j, i] = 1e-6 * np.sqrt(moment[i, i] * moment[j, j])
+            change = (function(moment + step) - function(moment - step)).ravel() / (2 * step[i, j])
+            gradients[:, i, j] = gradients[:, j, i] = change if i == j else change / 2
+    return gradients
+
+
+def expected_response(gradients: Array, moment: Array, noise_map: Array) -> dict[str, Array]:
+    """The definition of a response, by explicit matrices."""
+    complete = moment[-1, -1]
+    factor = np.zeros_like(moment)
+    factor[:-1, :-1] = np.linalg.cholesky(complete * covariance(moment))
+    factor[:, -1] = moment[:, -1] / np.sqrt(complete)
+    assert np.allclose(factor @ factor.T, moment)
+    white = factor.T @ gradients @ factor
+    return {
+        "noise": np.square(noise_map.T @ gradients @ noise_map).sum(axis=(1, 2)),
+        "own": np.square(white[:, :-1, :-1]).sum(axis=(1, 2)),
+        "cross": np.square(white[:, :-1, -1]).sum(axis=1),
+        "trace": np.einsum("qii->q", white[:, :-1, :-1]),
+        "constant": white[:, -1, -1],
+    }
+
+
+def forms() -> Array:
+    return np.random.default_rng(5).standard_normal((3, D))
+
+
+CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Geometry], Response]]] = {
+    "second moment": (lambda s: s, Geometry.of_moment),
+    "mean": (lambda s: s[:-1, -1] / s[-1, -1], Geometry.of_mean),
+    "products": (lambda s: forms() @ covariance(s) @ forms().T, lambda g: g.of_products(forms())),
+    "precision": (
+        lambda s: inverse(covariance(s)),
+        lambda g: g.of_products(inverse(g.covariance), sign=-1.0),
+    ),
+    "correlation": (lambda s: correlation(covariance(s)), lambda g: g.of_ratios(np.eye(D))),
+    "partial correlation": (
+        lambda s: -correlation(inverse(covariance(s))),
+        lambda g: g.of_ratios(inverse(g.covariance)),
+    ),
+    "covariance gradients": (
+        lambda s: np.array([np.trace(covariance(s)), covariance(s)[0, 1]]),
+        lambda g: g.of_covariance_gradients(
+            np.array([np.eye(D), (np.eye(D)[[0]].T @ np.eye(D)[[1]] + np.eye(D)[[1]].T @ np.eye(D)[[0]]) / 2])
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_responses_are_the_sizes_of_true_gradients(name: str) -> None:
+    function, respond = CASES[name]
+    moment = make_moment()
+    noise_map = np.random.default_rng(1).standard_normal(moment.shape)
+    response = respond(Geometry(moment, noise_map @ noise_map.T, has_constant=True))
+    expected = expected_response(numerical_gradients(function, moment), moment, noise_map)
+    for part, values in expected.items():
+        found = getattr(response, part).ravel()
+        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-7 * np.abs(values).max() + 1e-8)
+
+
+def test_without_a_constant_the_moment_itself_is_the_geometry() -> None:
+    moment = make_moment()[:-1, :-1]
+    geometry = Geometry(moment, np.eye(D), has_constant=False)
+    response = geometry.of_moment()
+    gradients = numerical_gradients(lambda s: s, moment)
+    root = np.linalg.cholesky(moment)
+    white = root.T @ gradients @ root
+    np.testing.assert_allclose(response.own.ravel(), np.square(white).sum(axis=(1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(response.noise.ravel(), np.square(gradients).sum(axis=(1, 2)), rtol=1e-6)
+    assert not response.cross.any()
+
+
+def test_mixed_products_respond_like_a_rotation_of_an_eigenvector() -> None:
+    moment = make_moment()
+    noise_map = np.random.default_rng(1).standard_normal(moment.shape)
+    geometry = Geometry(moment, noise_map @ noise_map.T, has_constant=True)
+    values, vectors = np.linalg.eigh(geometry.covariance)
+
+    def direction(s: Array) -> Array:
+        found = np.linalg.eigh(covariance(s))[1][:, -1]
+        return np.asarray(found * np.sign(found @ vectors[:, -1]))
+
+    gaps = values[-1] - values[:-1]
+    moving = (vectors[:, :-1] / gaps) @ vectors[:, :-1].T
+    response = geometry.of_mixed_products(moving, vectors[:, -1])
+    expected = expected_response(numerical_gradients(direction, moment), moment, noise_map)
+    np.testing.assert_allclose(response.noise, expected["noise"], rtol=1e-4)
+    np.testing.assert_allclose(response.own, expected["own"], rtol=1e-4)
+
+
+def test_the_covariance_is_positive_semidefinite_whatever_rounding_does() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = np.column_stack([rng.standard_normal((50, 2)) * 1e-9 + 1e3, np.ones(50)])
+        found = Geometry(rows.T @ rows / 50, np.eye(3), has_constant=True).covariance
+        assert (found == found.T).all()
+        assert np.linalg.eigvalsh(found).min() >= -1e-22
+        assert (np.diag(found) >= 0).all()

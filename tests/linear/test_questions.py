@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from linear.tables import NAMES, Array, make_release, make_rows
+
+import dpcov
+
+
+def test_answers_are_those_of_the_rows() -> None:
+    rows = make_rows()
+    r = make_release(rows, names=NAMES)
+    covariance = np.cov(rows.T, bias=True)
+    np.testing.assert_allclose(r.mean().values, rows.mean(axis=0))
+    np.testing.assert_allclose(r.covariance().values, covariance)
+    np.testing.assert_allclose(r.correlation().values, np.corrcoef(rows.T))
+    np.testing.assert_allclose(r.precision().values, np.linalg.inv(covariance))
+    inverse = np.linalg.inv(covariance)
+    partial = -inverse / np.sqrt(np.outer(np.diag(inverse), np.diag(inverse)))
+    np.fill_diagonal(partial, 1.0)
+    np.testing.assert_allclose(r.partial_correlation().values, partial)
+    white = r.whiten().transform(rows)
+    np.testing.assert_allclose(np.cov(white.T, bias=True), np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-9)
+    centred = rows - rows.mean(axis=0)
+    distances = np.sqrt(np.einsum("ni,ij,nj->n", centred, inverse, centred))
+    np.testing.assert_allclose(r.mahalanobis(rows), distances)
+
+
+def test_incomplete_rows_are_left_out() -> None:
+    rows = make_rows()
+    with_gaps = np.vstack([rows, np.zeros((100, 4))])
+    r = make_release(with_gaps)
+    # A row with a missing value counts as zeros, its constant too.
+    moment = r._matrix.copy()
+    moment[-1, -1] = len(rows) / len(with_gaps)
+    object.__setattr__(r, "_matrix", moment)
+    np.testing.assert_allclose(r.mean().values, rows.mean(axis=0))
+    np.testing.assert_allclose(r.covariance().values, np.cov(rows.T, bias=True))
+
+
+def test_columns_can_be_chosen_and_ordered() -> None:
+    r = make_release(make_rows(), names=NAMES)
+    whole, part = r.covariance(), r.covariance(["delta", "alpha"])
+    np.testing.assert_array_equal(part.values, whole.values[np.ix_([3, 0], [3, 0])])
+    np.testing.assert_allclose(part.standard_error, whole.standard_error[np.ix_([3, 0], [3, 0])])
+    assert part.labels == (("delta", "alpha"),) * 2
+    assert r.mean(["gamma"]).labels == (("gamma",),)
+    assert r.pca(1, ["beta", "alpha"]).directions.labels == (("PC1",), ("beta", "alpha"))
+
+
+def test_samples_have_the_released_moments() -> None:
+    r = make_release(make_rows(), names=NAMES)
+    drawn = r.sample(200_000, np.random.default_rng(0))
+    spread = np.sqrt(np.diag(r.covariance().values))
+    # Means of 200,000 rows are off by 6 standard errors once in 10^8, covariances by 2% less often.
+    assert (np.abs(drawn.mean(axis=0) - r.mean().values) < 6 * spread / math.sqrt(200_000)).all()
+    relative = (np.cov(drawn.T) - r.covariance().values) / np.outer(spread, spread)
+    assert np.abs(relative).max() < 0.02
+    assert r.sample(0).shape == (0, 4)
+    assert r.sample(2, columns=["beta"]).shape == (2, 1)
+
+
+def test_answers_are_tables_with_names() -> None:
+    r = make_release(make_rows(), names=NAMES)
+    frame = r.mean().to_frame()
+    assert list(frame.columns) == ["estimate", "standard_error", "lower", "upper"]
+    assert list(frame.index) == list(NAMES)
+    matrix = r.covariance().to_frame()
+    assert matrix.loc["beta", "gamma"] == r.covariance().values[1, 2]
+    assert np.asarray(r.covariance()).shape == (4, 4)
+    assert "alpha" in repr(r.covariance())
+    assert "standard error" in repr(r.mean())
+    assert "<table>" in r.covariance()._repr_html_()
+    assert "4 columns" in repr(r)
+    assert "NOT PRIVATE" in r._repr_html_()
+    assert "PC1" in repr(r.pca(2))
+    assert "PC1" in r.pca(2)._repr_html_()
+    with pytest.raises(ValueError, match="read-only"):
+        r.mean().values[0] = 1.0
+
+
+def test_names_in_html_are_escaped() -> None:
+    r = make_release(make_rows(), names=("<script>", "b", "c", "d"))
+    assert "<script>" not in r.covariance()._repr_html_() + r._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda r: r.mean(["alfa"]), "no column 'alfa'. Did you mean 'alpha'"),
+        (lambda r: r.covariance(["zzz"]), "There are: alpha, beta"),
+        (lambda r: r.covariance([]), "columns is empty"),
+        (lambda r: r.covariance("alpha"), r"use \['alpha'\]"),
+        (lambda r: r.covariance(3), "list of column names"),
+        (lambda r: r.covariance([3]), "name of a column"),
+        (lambda r: r.covariance(["beta", "beta"]), "twice: beta"),
+        (lambda r: r.mean(sampling="yes"), "sampling must be True or False"),
+        (lambda r: r.mean().interval(95), "level"),
+        (lambda r: r.regress("alfa", on=["beta"]), "target: the release has no column 'alfa'"),
+        (lambda r: r.regress("alpha", on=["betta"]), "on: the release has no column 'betta'"),
+        (lambda r: r.regress("alpha", on=[]), "on is empty"),
+        (lambda r: r.regress("alpha", on=["beta", "alpha"]), "on contains the target"),
+        (lambda r: r.regress("alpha", on=["beta"], ridge=-1), "ridge"),
+        (lambda r: r.regress("alpha", on=["beta"], ridge="some"), "ridge"),
+        (lambda r: r.pca(0), "n_components"),
+        (lambda r: r.pca(5), "n_components must be a whole number from 1 to 4"),
+        (lambda r: r.pca(True), "n_components"),
+        (lambda r: r.sample(-1), "n must be"),
+        (lambda r: r.mahalanobis([[1.0, 2.0]]), "rows must have 4 columns"),
+    ],
+)
+def test_bad_questions_are_refused_in_words(ask: Callable[[dpcov.Release], object], message: str) -> None:
+    with pytest.raises(dpcov.ArgumentError, match=message):
+        ask(make_release(make_rows(), names=NAMES))
+
+
+@pytest.mark.parametrize("name", ["mean", "covariance", "correlation", "precision", "pca", "whiten"])
+def test_without_a_constant_means_cannot_be_asked_for(name: str) -> None:
+    r = make_release(make_rows(), intercept=False)
+    with pytest.raises(dpcov.ArgumentError, match=r"no constant column.*intercept=True"):
+        getattr(r, name)()
+
+
+def test_a_release_that_found_nothing_says_so() -> None:
+    rows = np.zeros((1000, 2))
+    r = dpcov.release(rows, rho=0.01, rng=np.random.default_rng(0), intercept=False)
+    assert not r.second_moment().values.any()
+    assert "could not be told" in r.second_moment().notes[0] or "nothing" in r.second_moment().notes[0]
+    with pytest.raises(dpcov.UnresolvedError, match="nothing could be told from noise"):
+        r.regress("x0", on=["x1"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.1, 1.0, 10.0]), st.integers(2, 6))
+def test_answers_are_valid_however_large_the_noise(seed: int, noise: float, d: int) -> None:
+    rows = make_rows(50, seed, d)
+    rows[:, -1] = rows[:, 0]
+    r = make_release(rows, noise=noise, rng=np.random.default_rng(seed))
+    values, vectors = np.linalg.eigh(r._matrix)
+    valid = (vectors * np.maximum(values, 0)) @ vectors.T
+    object.__setattr__(r, "_matrix", (valid + valid.T) / 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            covariance, correlation = r.covariance(), r.correlation()
+            shares = r.pca().explained
+        except dpcov.UnresolvedError:
+            return
+    assert np.linalg.eigvalsh(covariance.values).min() >= -1e-12 * np.abs(covariance.values).max()
+    assert (np.diag(covariance.values) >= 0).all()
+    known = correlation.values[~np.isnan(correlation.values)]
+    assert (np.abs(known) <= 1).all()
+    lower, upper = correlation.interval()
+    assert (lower >= -1).all()
+    assert (upper <= 1).all()
+    assert ((shares.values >= 0) & (shares.values <= 1)).all()
+    assert r.sample(3, np.random.default_rng(0)).shape == (3, d)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 6), st.floats(0.01, 0.2))
+def test_relative_errors_survive_schur_complements_submatrices_and_congruence(
+    seed: int, d: int, noise: float
+) -> None:
+    """The claim that everything rests on: no derived matrix has a larger relative error than the release."""
+    rows = make_rows(100, seed, d)
+    exact = make_release(rows)
+    noisy = make_release(rows, noise=noise, rng=np.random.default_rng(seed))
+
+    def error(found: Array, true: Array) -> float:
+        root = np.linalg.inv(np.linalg.cholesky(true))
+        return float(np.abs(np.linalg.eigvalsh(root @ found @ root.T) - 1).max())
+
+    whole = error(noisy._matrix, exact._matrix)
+    if whole >= 1:
+        return
+    slack = 1 + 1e-7
+    # The covariance is the Schur complement over the constant's entry, which has an error of its own.
+    complete, true_complete = noisy._matrix[-1, -1], exact._matrix[-1, -1]
+    try:
+        schur = noisy.covariance().values * complete
+    except dpcov.UnresolvedError:
+        return
+    assert error(schur, exact.covariance().values * true_complete) <= whole * slack
+    block = [0, 1]
+    assert error(noisy._matrix[np.ix_(block, block)], exact._matrix[np.ix_(block, block)]) <= whole * slack
+    recode = np.random.default_rng(seed).standard_normal((2, d + 1))
+    assert error(recode @ noisy._matrix @ recode.T, recode @ exact._matrix @ recode.T) <= whole * slack
+    if not noisy.unresolved:
+        on = list(noisy.columns[1:])
+        residual = float(noisy.regress("x0", on=on).residual_variance) * complete
+        true_residual = float(exact.regress("x0", on=on).residual_variance) * true_complete
+        assert abs(residual / true_residual - 1) <= whole * slack

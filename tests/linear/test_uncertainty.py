@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from dpcov.core import ArgumentError
+from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
+from dpcov.methods.tail import TailLaw
+
+Array = NDArray[np.float64]
+
+
+def make_response(noise: float, own: float, cross: float, trace: float, constant: float) -> Response:
+    return Response(*(np.array([part]) for part in (noise, own, cross, trace, constant)))
+
+
+def make_tail(rows: float = 30.0, directions: int = 5, restored: float = 0.0) -> TailLaw:
+    return TailLaw(
+        rows=np.full(128, rows),
+        shape=np.full(128, 0.1),
+        spread=np.full(128, 0.2),
+        radius=6.0,
+        directions=directions,
+        restored=restored,
+    )
+
+
+def test_noise_alone_gives_normal_intervals() -> None:
+    law = ErrorLaw(0.5, 1000.0, None)
+    response = make_response(4.0, 1.0, 0.5, 1.0, 0.0)
+    assert law.standard_error(response, sampling=False) == pytest.approx([1.0])
+    lower, upper = law.interval(np.array([3.0]), response, 0.9, sampling=False)
+    assert (upper - lower) / 2 == pytest.approx([norm.ppf(0.95)])
+    with_sampling = law.standard_error(response, sampling=True)
+    assert with_sampling == pytest.approx([math.sqrt(1.0 + (2 * 1.0 + 4 * 0.5) / 1000)])
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, math.nan, "wide"])
+def test_levels_that_are_none(level: float) -> None:
+    with pytest.raises(ArgumentError, match="level"):
+        ErrorLaw(1.0, 10.0, None).interval(np.zeros(1), make_response(1, 1, 0, 0, 0), level, sampling=False)
+
+
+def direct_losses(tail: TailLaw, quadratic: Array, n_rows: int, draws: int) -> Array:
+    """What clipping takes from ``<Q, .>``, by drawing whole rows."""
+    rng = np.random.default_rng(7)
+    lost = np.zeros(draws)
+    for draw in range(draws):
+        count = rng.poisson(tail.rows[0])
+        norms = tail.radius * tail.norms(1 - rng.random(count), 0)
+        directions = rng.standard_normal((count, len(quadratic)))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        rows = norms[:, None] * directions
+        clipped = tail.radius * directions
+        lost[draw] = np.sum((rows.T @ rows - clipped.T @ clipped) * quadratic) / n_rows
+    return lost
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_simulated_losses_have_the_law_of_whole_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tail, n_rows = make_tail(), 1000
+    a, b = rng.standard_normal((2, 5))
+    quadratic = (np.outer(a, b) + np.outer(b, a)) / 2
+    expected = direct_losses(tail, quadratic, n_rows, 4000)
+    response = make_response(0.0, float(np.square(quadratic).sum()), 0.0, float(np.trace(quadratic)), 0.0)
+    found = Losses(tail, n_rows, has_constant=False).missing(response)[0]
+    # 512 draws: the mean is off by 4.5 standard errors once in 10^5, the sd by 30% less often still.
+    assert abs(found.mean() - expected.mean()) < 4.5 * expected.std() / math.sqrt(len(found))
+    assert found.std() == pytest.approx(expected.std(), rel=0.3)
+    wrong = Losses(make_tail(rows=60.0), n_rows, has_constant=False).missing(response)[0]
+    assert abs(wrong.std() / expected.std() - 1) > 0.2
+
+
+def test_what_was_restored_is_no_longer_missing() -> None:
+    response = make_response(0.0, 5.0, 0.0, 5.0, 0.0)
+    plain = Losses(make_tail(), 1000, has_constant=False).missing(response)
+    restored = Losses(make_tail(restored=0.01), 1000, has_constant=False).missing(response)
+    np.testing.assert_allclose(plain - restored, 0.01 * 5.0)
+
+
+def test_intervals_with_losses_are_quantiles_of_noise_and_loss_together() -> None:
+    tail, n_rows, sigma = make_tail(), 1000, 0.02
+    response = make_response(1.0, 1.0, 0.0, 1.0, 0.0)
+    losses = Losses(tail, n_rows, has_constant=False)
+    lower, upper = ErrorLaw(sigma, n_rows, losses).interval(np.zeros(1), response, 0.95, sampling=False)
+    shifts = losses.missing(response)[0]
+    inside = norm.cdf((upper - shifts) / sigma) - norm.cdf((lower - shifts) / sigma)
+    assert inside.mean() == pytest.approx(0.95, abs=1e-9)
+    above = 1 - norm.cdf((upper - shifts) / sigma)
+    assert above.mean() == pytest.approx(0.025, abs=1e-9)
+
+
+def test_many_answers_are_taken_in_parts() -> None:
+    law = ErrorLaw(0.1, 100.0, Losses(make_tail(), 1000, has_constant=True))
+    one = np.ones((70, 70))
+    response = Response(one, one, one, one, one)
+    lower, upper = law.interval(np.zeros((70, 70)), response, 0.95, sampling=False)
+    assert lower.shape == (70, 70)
+    assert np.unique(lower).size == np.unique(upper).size == 1
