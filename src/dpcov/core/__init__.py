@@ -25,6 +25,8 @@ from dpcov.core.errors import (
 from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
+from dpcov.core.spectrum import NoisySpectrum, NoisyTrace
+from dpcov.core.subsample import NoisySubspace
 from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
 
 __all__ = [
@@ -49,6 +51,9 @@ __all__ = [
     "NoisyCount",
     "NoisyCounts",
     "NoisyGram",
+    "NoisySpectrum",
+    "NoisySubspace",
+    "NoisyTrace",
     "OSEntropy",
     "PrivacyCost",
     "Receipt",
