@@ -3,6 +3,7 @@
 Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
 """
 
+from dpcov.compare import Comparison, compare
 from dpcov.core import ArgumentError, BudgetError, DpcovError, NoAnswerError, Receipt
 from dpcov.methods import methods
 from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
@@ -13,10 +14,12 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError",
     "BudgetError",
+    "Comparison",
     "DpcovError",
     "NoAnswerError",
     "Receipt",
     "Release",
+    "compare",
     "covering_radius",
     "enclosing_ball",
     "least_eigenvalue",

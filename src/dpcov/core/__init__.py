@@ -26,8 +26,9 @@ from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
 from dpcov.core.spectrum import NoisySpectrum, NoisyTrace
-from dpcov.core.subsample import NoisySubspace
+from dpcov.core.subsample import NoisySubspace, groups_for_agreement
 from dpcov.core.tasks import SAMPLE_CHUNK, RowTask, RowWorker, Source, sampled_rows
+from dpcov.core.unvetted import NoisyEigenpairs, StableMoment
 
 __all__ = [
     "SAMPLE_CHUNK",
@@ -50,6 +51,7 @@ __all__ = [
     "NoisyBucket",
     "NoisyCount",
     "NoisyCounts",
+    "NoisyEigenpairs",
     "NoisyGram",
     "NoisySpectrum",
     "NoisySubspace",
@@ -63,6 +65,8 @@ __all__ = [
     "SeededBits",
     "Shrinking",
     "Source",
+    "StableMoment",
+    "groups_for_agreement",
     "resolve_budget",
     "sampled_rows",
 ]

@@ -41,6 +41,7 @@ from dpcov.core.noise import discrete_gaussian
 from dpcov.core.spectrum import SpectralQueries
 from dpcov.core.subsample import GroupQueries, bucket_numbers, stable_histogram, to_buckets
 from dpcov.core.tasks import Source, sampled_rows
+from dpcov.core.unvetted import UnvettedQueries
 
 _LARGEST_GROUP_STATISTIC = 1 << 27
 _LARGEST_NOISE_VARIANCE = 1 << 114
@@ -48,7 +49,7 @@ _LARGEST_RADIUS = 1e140
 _LARGEST_DISTANCE = 1e6
 
 
-class Curator(SpectralQueries, GroupQueries):
+class Curator(SpectralQueries, GroupQueries, UnvettedQueries):
     """Answers private queries about one table, within one budget.
 
     Neighbours are tables of the same public size that differ in one row.

@@ -143,7 +143,7 @@ class SpectralQueries(Desk):
         rows = [[int(weight) for weight in line] for line in weights]
         if not rows or len(rows) != len(thresholds) or any(len(line) != grid.n_bins for line in rows):
             raise ArgumentError("weights must have a line for each threshold and a weight for each bin.")
-        spread = max(1, max(max(line) - min(line) for line in rows))
+        spread = max(1, *(max(line) - min(line) for line in rows))
         self._budget.charge(approximate_cost(budget_epsilon, Fraction(0)), purpose)
         counts = self._source.scan(LogNormTask(lattice_map, grid, self._constant)).tolist()
         shift = discrete_laplace(self._bits, 2 * spread / budget_epsilon)

@@ -60,10 +60,10 @@ def stable_histogram(
     return released
 
 
-def least_shared_count(epsilon: Fraction, delta: Fraction) -> int:
-    """Return how many groups must share a result for `stable_histogram` to show it about surely."""
-    threshold = 1 + laplace_tail_threshold(2 / epsilon, delta / 2)
-    return 2 * threshold
+def groups_for_agreement(epsilon: Fraction, delta: Fraction) -> int:
+    """Return how many groups must share a result for `stable_histogram` to show it, about surely."""
+    # Twice the threshold: the noise falls that low with a probability of at most delta / 2.
+    return 2 * (1 + laplace_tail_threshold(2 / epsilon, delta / 2))
 
 
 def bucket_numbers(values: NDArray[np.float64], ratio: float) -> list[tuple[int, int]]:

@@ -29,7 +29,8 @@ def find_method(name: str) -> Method:
         if method.name == name:
             if not method.available:
                 raise ArgumentError(
-                    f"method '{name}' cannot be run: {method.reason}. It is listed for its rate: {method.rate}."
+                    f"method '{name}' cannot be run: {method.reason}. "
+                    f"It is listed for its rate: {method.rate}."
                 )
             return method
     names = [method.name for method in METHODS if method.available]

@@ -1,8 +1,9 @@
 """A private clipping radius, then whichever release is predicted to be better.
 
-Dong, Liang and Yi, "Differentially private covariance revisited" (NeurIPS 2022), the tail-sensitive algorithm
-(AdaptiveCov). A noisy trace and a sparse-vector search over radii ``radius / 2^j`` find where the noise that a wider
-ball needs outweighs what clipping takes away; then comes one noisy Gram matrix, or eigenvectors and eigenvalues apart.
+Dong, Liang and Yi, "Differentially private covariance revisited" (NeurIPS 2022), the tail-sensitive
+algorithm (AdaptiveCov). A noisy trace and a sparse-vector search over radii ``radius / 2^j`` find where
+what clipping takes away begins to outweigh the noise; then comes one noisy Gram matrix, or eigenvectors
+and eigenvalues apart.
 
 *Assumes* rows no longer than ``radius``; gains if most are much shorter.
 """

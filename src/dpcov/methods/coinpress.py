@@ -1,11 +1,12 @@
 """CoinPress: rounds of confidence ellipsoids for the covariance of a Gaussian table.
 
 Biswas, Dong, Kamath and Ullman, "CoinPress: practical private mean and covariance estimation"
-(NeurIPS 2020), the multivariate covariance estimator. Each round clips rows that the ellipsoid known so
-far makes about standard normal, releases their second moment, and takes it, plus a margin, as the next ellipsoid.
+(NeurIPS 2020), the multivariate covariance estimator. Each round clips rows that the ellipsoid known
+so far makes about standard normal, releases their second moment, and takes it, plus a margin, as the
+next ellipsoid.
 
-*Assumes* rows from a Gaussian with mean zero and a covariance of at most ``largest_eigenvalue``; the number of
-rounds must suit the least eigenvalue. *Deviations* stand in ``docs/arena.md``.
+*Assumes* rows from a Gaussian with mean zero and a covariance of at most ``largest_eigenvalue``; the
+number of rounds must suit the least eigenvalue. *Deviations* stand in ``docs/arena.md``.
 """
 
 from __future__ import annotations

@@ -86,6 +86,7 @@ class Method:
         """Raise an `ArgumentError` for an unvetted method that was not allowed."""
         if not self.vetted and allow_unvetted is not True:
             raise ArgumentError(
-                f"method '{self.name}' is unvetted: its guarantee is proved for real numbers, but it computes "
-                "with floating point. Pass allow_unvetted=True to run it, on data that is not sensitive."
+                f"method '{self.name}' is unvetted: its guarantee is proved for real numbers, but it "
+                "computes with floating point. Pass allow_unvetted=True to run it, on data that is not "
+                "sensitive."
             )

@@ -1,8 +1,8 @@
 """Recursive private preconditioning of a Gaussian table.
 
-Kamath, Li, Singhal and Ullman, "Privately learning high-dimensional distributions" (COLT 2019), Section 3.
-Each round finds the directions whose variance is at least half of the bound kappa and halves them, which brings
-the bound down by a constant factor; a last release has a bounded condition number.
+Kamath, Li, Singhal and Ullman, "Privately learning high-dimensional distributions" (COLT 2019). Each
+round finds the directions whose variance is at least half of the bound kappa and halves them, which
+brings the bound down by a constant factor; a last release has a bounded condition number.
 
 *Assumes* rows from a Gaussian with mean zero and eigenvalues between ``least_eigenvalue`` and
 ``largest_eigenvalue``. The paper leaves constants open; ``docs/arena.md`` has ours.

@@ -7,11 +7,14 @@ from fractions import Fraction
 from dpcov.methods.adaptive import estimate_adaptive
 from dpcov.methods.aggregate import estimate_aggregate
 from dpcov.methods.coinpress import estimate_coinpress
+from dpcov.methods.exponential import estimate_exponential
 from dpcov.methods.gaussian import estimate_gaussian
+from dpcov.methods.leverage import estimate_leverage
 from dpcov.methods.method import Method
 from dpcov.methods.preconditioning import estimate_preconditioning
 from dpcov.methods.recursive import estimate_recursive
 from dpcov.methods.separate import estimate_separate
+from dpcov.methods.unbounded import estimate_unbounded
 from dpcov.methods.whitening import estimate_whitening
 
 _BUILT = (
@@ -75,6 +78,16 @@ _BUILT = (
         requires=("largest_eigenvalue", "least_eigenvalue"),
     ),
     Method(
+        name="unbounded",
+        citation="Kamath, Mouzakis, Singhal, Steinke, Ullman: A Private and Computationally-Efficient "
+        "Estimator for Unbounded Gaussians (COLT 2022)",
+        privacy="delta-approximate rho-zCDP",
+        needs="a delta; many rows",
+        assumes="Gaussian rows with mean zero",
+        estimate=estimate_unbounded,
+        delta_share=lambda _options: Fraction(1, 2),
+    ),
+    Method(
         name="separate",
         citation="Dong, Liang, Yi: Differentially Private Covariance Revisited (NeurIPS 2022), SeparateCov",
         privacy="rho-zCDP",
@@ -92,6 +105,28 @@ _BUILT = (
         estimate=estimate_adaptive,
         requires=("radius",),
     ),
+    Method(
+        name="exponential",
+        citation="Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii: Differentially Private Covariance "
+        "Estimation (NeurIPS 2019)",
+        privacy="epsilon-DP with epsilon = sqrt(2 rho), in idealised arithmetic",
+        needs="radius",
+        assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
+        estimate=estimate_exponential,
+        requires=("radius",),
+        vetted=False,
+    ),
+    Method(
+        name="leverage",
+        citation="Brown, Hopkins, Smith: Fast, Sample-Efficient, Affine-Invariant Private Mean and "
+        "Covariance Estimation for Subgaussian Distributions (COLT 2023)",
+        privacy="delta-approximate rho-zCDP, in idealised arithmetic",
+        needs="a delta; leverage, unless rows are Gaussian; many rows",
+        assumes="no row has a high leverage, as in a subgaussian table with mean zero; may fail, and says so",
+        estimate=estimate_leverage,
+        delta_share=lambda _options: Fraction(1, 2),
+        vetted=False,
+    ),
 )
 
 _WITHOUT_ALGORITHM = (
@@ -104,7 +139,8 @@ _WITHOUT_ALGORITHM = (
         assumes="Gaussian rows",
         estimate=None,
         reason="it chooses among a cover of all Gaussians, whose size is exponential in the columns",
-        rate="n ~ d^2 / a^2 + d^2 / (a epsilon) + log(1/delta) / epsilon for an error of a in total variation",
+        rate="n ~ d^2 / a^2 + d^2 / (a epsilon) + log(1/delta) / epsilon for an error of a in total "
+        "variation",
     ),
     Method(
         name="kothari-2021",
@@ -114,7 +150,7 @@ _WITHOUT_ALGORITHM = (
         needs="nothing",
         assumes="Gaussian rows, a constant share of which may be outliers",
         estimate=None,
-        reason="it solves sum-of-squares programs of constant degree, out of reach beyond a handful of columns",
+        reason="it solves sum-of-squares programs, which are out of reach beyond a handful of columns",
         rate="n ~ d^8 (up to powers of log(1/delta) / epsilon) for an error that depends on the outliers",
     ),
     Method(
@@ -125,7 +161,7 @@ _WITHOUT_ALGORITHM = (
         needs="nothing",
         assumes="Gaussian rows, a constant share of which may be outliers",
         estimate=None,
-        reason="it solves sum-of-squares programs of constant degree, out of reach beyond a handful of columns",
+        reason="it solves sum-of-squares programs, which are out of reach beyond a handful of columns",
         rate="n ~ d^2 / a^2 + d^2 / (a epsilon) (up to powers of log(1/delta)) for an error of a in total "
         "variation",
     ),

@@ -1,8 +1,9 @@
 """Eigenvectors and eigenvalues released apart.
 
-Dong, Liang and Yi, "Differentially private covariance revisited" (NeurIPS 2022), the trace-sensitive algorithm
-(SeparateCov): half of the budget buys a noisy Gram matrix, of which only the eigenvectors are kept, the other half the
-eigenvalues, whose noise is much smaller. It wins in Frobenius norm when there are many columns and few rows.
+Dong, Liang and Yi, "Differentially private covariance revisited" (NeurIPS 2022), the trace-sensitive
+algorithm (SeparateCov): half of the budget buys a noisy Gram matrix, of which only the eigenvectors are
+kept, the other half the eigenvalues, whose noise is much smaller. It wins in Frobenius norm when there
+are many columns and few rows.
 
 *Assumes* rows no longer than ``radius``.
 """
