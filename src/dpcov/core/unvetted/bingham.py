@@ -36,15 +36,21 @@ def sample_bingham(bits: BitSource, matrix: Matrix) -> NDArray[np.float64]:
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     # exp(-x^T A x) with A = diag(gaps), all at least 0: the same density.
     gaps = values[-1] - values
-    width = envelope_width(gaps)
-    spread = 1 + 2 * gaps / width
     while True:
-        draws = normals(bits, _BATCH, len(values)) / np.sqrt(spread)
-        draws /= np.linalg.norm(draws, axis=1, keepdims=True)
-        accepted = np.log(uniforms(bits, _BATCH) + 2.0**-54) < log_acceptance(draws, gaps, width)
-        if accepted.any():
-            result: NDArray[np.float64] = vectors @ draws[np.argmax(accepted)]
+        accepted = accepted_draws(bits, gaps, _BATCH)
+        if len(accepted):
+            result: NDArray[np.float64] = vectors @ accepted[0]
             return result
+
+
+def accepted_draws(bits: BitSource, gaps: NDArray[np.float64], proposals: int) -> Matrix:
+    """Return those of some proposals that are accepted: draws of the density ``exp(-sum gaps x^2)``."""
+    width = envelope_width(gaps)
+    draws = normals(bits, proposals, len(gaps)) / np.sqrt(1 + 2 * gaps / width)
+    draws /= np.linalg.norm(draws, axis=1, keepdims=True)
+    accepted = np.log(uniforms(bits, proposals) + 2.0**-54) < log_acceptance(draws, gaps, width)
+    kept: Matrix = draws[accepted]
+    return kept
 
 
 def envelope_width(gaps: NDArray[np.float64]) -> float:
