@@ -2,10 +2,11 @@
 
     python benchmarks/arena.py [--sweep rows condition outliers columns] [--runs 11] [--quick] [--redraw]
 
-The error is |S^-1/2 S~ S^-1/2 - I| in spectral norm against the rows that are no outliers, the median over runs with
-different noise, at rho = 0.5. Every method gets the bounds that it needs for free, from the rows that are no outliers;
-CoinPress gets the best of three numbers of rounds in hindsight; the default is told nothing but the share of
-outliers. Methods that need a delta get 1e-6 beside rho. Results go to benchmarks/results/arena.csv and arena-*.png.
+The error is |S^-1/2 S~ S^-1/2 - I| in spectral norm against the rows that are no outliers, the median over
+runs with different noise, at rho = 0.5. Every method gets the bounds that it needs for free, from the rows
+that are no outliers; CoinPress gets the best of three numbers of rounds in hindsight; the default is told
+nothing but the share of outliers. Methods that need a delta get 1e-6 beside rho. Results go to
+benchmarks/results/arena.csv and arena-*.png.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from accuracy_cases import Table, mixing
@@ -114,9 +116,9 @@ def measure_cell(cell: Cell, runs: int) -> Iterator[Result]:
         yield min(found, key=lambda result: (math.isnan(result.error), result.error))
 
 
-def _settings(method: Method, truth: TrueMoment, cell: Cell) -> list[dict[str, float]]:
+def _settings(method: Method, truth: TrueMoment, cell: Cell) -> list[dict[str, Any]]:
     """Return what a method is told; several settings to choose from in hindsight for CoinPress."""
-    told = truth.bounds_for(method)
+    told: dict[str, Any] = truth.bounds_for(method)
     if method.name == DEFAULT and cell.contamination:
         told["contamination"] = cell.contamination
     if "rounds" not in told:
@@ -127,7 +129,7 @@ def _settings(method: Method, truth: TrueMoment, cell: Cell) -> list[dict[str, f
 def _errors(
     method: Method,
     table: Table,
-    told: dict[str, float],
+    told: dict[str, Any],
     measure: Callable[[np.ndarray[tuple[int, ...], np.dtype[np.float64]]], float],
     runs: int,
 ) -> tuple[list[float], str]:
@@ -226,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     path = RESULTS / "arena.csv"
     if not given.redraw:
-        results = []
+        results: list[Result] = []
         for cell in cells(quick=given.quick):
             if cell.sweep in given.sweep:
                 results += measure_cell(cell, given.runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -96,7 +97,7 @@ def draw(sweep: str, curves: Mapping[str, Sequence[tuple[float, float]]], path: 
     figure.savefig(path, dpi=150)
 
 
-def _style(name: str) -> dict[str, object]:
+def _style(name: str) -> dict[str, Any]:
     if name == "whitening":
         return {"color": "#d62728", "linewidth": 3.2, "marker": "o", "markersize": 7, "zorder": 5}
     if name == "oracle":

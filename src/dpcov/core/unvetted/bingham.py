@@ -2,9 +2,9 @@
 
 The sampler is that of Kent, Ganeiber and Mardia (2018): rejection from an angular central Gaussian envelope.
 The mechanism is that of Amin, Dick, Kulesza, Munoz Medina and Vassilvitskii (2019). Two widely used libraries
-accept with the inverse of the right ratio, which gives another density and leaks more than is claimed;
-``tests/core/test_unvetted.py`` checks ours against the density and rejects theirs. The proof note is
-``unvetted.md``.
+multiply by the envelope where they should divide, which gives a narrower density and leaks more than is
+claimed; ``tests/core/test_unvetted.py`` checks ours against the density and rejects theirs. The proof note
+is ``unvetted.md``.
 """
 
 from __future__ import annotations
