@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench audit clean
+.PHONY: demo test lint bench arena audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +24,10 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/accuracy.py
+
+arena: $(VENV)/.ready
+	$(BIN)/python benchmarks/arena_validation.py
+	$(BIN)/python benchmarks/arena.py
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit

@@ -31,8 +31,8 @@ _LABELS = {
     "unbounded": "Kamath et al. 2022",
     "separate": "Dong et al. 2022, separate",
     "adaptive": "Dong et al. 2022, adaptive",
-    "exponential": "Amin et al. 2019",
-    "leverage": "Brown et al. 2023",
+    "exponential": "Amin et al. 2019 (unvetted)",
+    "leverage": "Brown et al. 2023 (unvetted)",
 }
 _COLOURS = {
     "recursive": "#8c564b",
