@@ -70,6 +70,12 @@ def test_a_table_with_an_intercept_and_frames_are_taken() -> None:
     assert result.outcomes[0].error < 0.1
 
 
+def test_every_method_runs_with_an_intercept_or_says_why_not() -> None:
+    result = compare(ROWS[:, :2], runs=1, intercept=True, allow_unvetted=True)
+    for one in result.outcomes:
+        assert one.failure if math.isnan(one.error) else one.error < 100
+
+
 def test_unvetted_methods_join_when_allowed() -> None:
     result = compare(allow_unvetted=True, runs=1, methods=["exponential", "gaussian"])
     assert {one.method: one.vetted for one in result.outcomes} == {"exponential": False, "gaussian": True}
