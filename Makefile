@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench scale audit clean
+.PHONY: demo test lint bench scale arena audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ bench: $(VENV)/.ready
 
 scale: $(VENV)/.ready
 	$(BIN)/python benchmarks/scale.py
+
+arena: $(VENV)/.ready
+	$(BIN)/python benchmarks/arena_validation.py
+	$(BIN)/python benchmarks/arena.py
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit

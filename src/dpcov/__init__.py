@@ -5,6 +5,7 @@ Differentially private (zCDP) to the last bit: exact integers, exact noise, an e
 
 from dpcov._version import VERSION
 from dpcov.artefact import load
+from dpcov.compare import Comparison, compare
 from dpcov.core import (
     ArgumentError,
     ArtefactError,
@@ -29,6 +30,7 @@ __all__ = [
     "ArgumentError",
     "ArtefactError",
     "BudgetError",
+    "Comparison",
     "Components",
     "DpcovError",
     "Ledger",
@@ -39,6 +41,7 @@ __all__ = [
     "Regression",
     "Release",
     "UnresolvedError",
+    "compare",
     "covariance",
     "covering_radius",
     "enclosing_ball",

@@ -221,6 +221,7 @@ def release(
     columns: Sequence[str] | None = None,
     method: str = "whitening",
     intercept: bool = True,
+    allow_unvetted: bool = False,
     rng: np.random.Generator | None = None,
     progress: bool | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -248,6 +249,8 @@ def release(
         One of ``dpcov.methods()``.
     intercept : bool, default True
         Whether a constant column joins the table, which makes means and covariances available.
+    allow_unvetted : bool, default False
+        Whether a method may run whose guarantee holds for real numbers but not to the last bit.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the release NOT private.
     progress : bool, optional
@@ -276,6 +279,7 @@ def release(
         raise ArgumentError(f"intercept must be True or False, got {intercept!r}.")
     chosen = find_method(method)
     chosen.check(options)
+    chosen.check_consent(allow_unvetted=allow_unvetted)
     limit = resolve_budget(
         rho=rho, epsilon=epsilon, delta=delta, approximate_share=chosen.delta_share(options)
     )
@@ -288,7 +292,7 @@ def release(
     source = open_source(data, columns)
     with paid as budget:
         curator = Curator(source, budget, bits, constant=intercept, progress=bars)
-        estimate = chosen.run(curator, options)
+        estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     return Release(
         columns=source.columns,
         n_rows=source.n_rows,

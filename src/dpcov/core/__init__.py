@@ -32,7 +32,10 @@ from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.log_norms import LogNormGrid
 from dpcov.core.multiplicative import groups_for_noise
 from dpcov.core.sampling import sampled_rows
+from dpcov.core.spectrum import NoisySpectrum, NoisyTrace
+from dpcov.core.subsample import NoisySubspace, groups_for_agreement
 from dpcov.core.tasks import Report, RowTask, RowWorker, Source
+from dpcov.core.unvetted import NoisyEigenpairs, StableMoment
 
 __all__ = [
     "ArgumentError",
@@ -56,7 +59,11 @@ __all__ = [
     "NoisyBucket",
     "NoisyCount",
     "NoisyCounts",
+    "NoisyEigenpairs",
     "NoisyGram",
+    "NoisySpectrum",
+    "NoisySubspace",
+    "NoisyTrace",
     "OSEntropy",
     "PrivacyCost",
     "Receipt",
@@ -69,7 +76,9 @@ __all__ = [
     "Source",
     "SourceChangedError",
     "SourceError",
+    "StableMoment",
     "UnresolvedError",
+    "groups_for_agreement",
     "groups_for_noise",
     "resolve_budget",
     "sampled_rows",

@@ -30,8 +30,8 @@ from dpcov.core.budget import Budget, Number, PrivacyCost, Receipt, approximate_
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
 from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Shrinking, ShrinkingMemory
-from dpcov.core.groups import agreeing_pairs, least_eigenvalues, random_groups
-from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold, truncated_laplace, truncation_bound
+from dpcov.core.groups import agreeing_pairs, group_eigenvalues, random_groups
+from dpcov.core.laplace import truncated_laplace, truncation_bound
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.log_norms import LogNormGrid, LogNormTask
 from dpcov.core.multiplicative import (
@@ -42,7 +42,10 @@ from dpcov.core.multiplicative import (
 )
 from dpcov.core.noise import discrete_gaussian
 from dpcov.core.sampling import SampledTask, random_positions, sampled_rows
+from dpcov.core.spectrum import SpectralQueries
+from dpcov.core.subsample import GroupQueries, bucket_numbers, stable_histogram, to_buckets
 from dpcov.core.tasks import Report, RowTask, Source
+from dpcov.core.unvetted import UnvettedQueries
 
 Progress = Callable[[str, int], AbstractContextManager[Report | None]]
 """Called before a scan with its purpose and the number of rows; gives what is told of rows read."""
@@ -54,7 +57,7 @@ _LARGEST_RADIUS = 1e140
 _LARGEST_DISTANCE = 1e6
 
 
-class Curator:
+class Curator(SpectralQueries, GroupQueries, UnvettedQueries):
     """Answers private queries about one table, within one budget.
 
     Neighbours are tables of the same public size that differ in one row.
@@ -244,23 +247,12 @@ class Curator:
         if not 0 < ratio < 1:
             raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
         group_size = self.check_group_size(group_size)
-        scale = 2 / budget_epsilon
-        threshold = 1 + laplace_tail_threshold(scale, budget_delta / 2)
         self._budget.charge(approximate_cost(budget_epsilon, budget_delta), purpose)
         grams = self._group_grams(clipping, group_size, purpose)
         unit = (clipping.radius / self._lattice.clip) ** 2 / group_size
-        counts: dict[int | None, int] = {}
-        for value in least_eigenvalues(grams, unit).tolist():
-            index = math.floor(math.log(value) / math.log(ratio)) if value > 0 else None
-            counts[index] = counts.get(index, 0) + 1
-        released = []
-        # Buckets in a fixed public order, so that the order tells nothing about the rows.
-        for index in sorted(counts, key=lambda k: (k is None, k)):
-            noisy = counts[index] + discrete_laplace(self._bits, scale)
-            if noisy >= threshold:
-                lower, upper = (0.0, 0.0) if index is None else (ratio ** (index + 1), ratio**index)
-                released.append(NoisyBucket(lower, upper, noisy))
-        return tuple(released)
+        least = group_eigenvalues(grams, unit)[:, 0]
+        shared = stable_histogram(self._bits, bucket_numbers(least, ratio), budget_epsilon, budget_delta)
+        return to_buckets(shared, ratio)
 
     def agreement(
         self,

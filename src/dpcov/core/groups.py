@@ -29,12 +29,28 @@ def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArra
     return groups, n_groups
 
 
-def least_eigenvalues(grams: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
-    """Return the least eigenvalue of each group's matrix times `unit`, at least 0."""
+def group_eigenvalues(grams: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
+    """Return the ascending eigenvalues of each group's matrix times `unit`, at least 0."""
     with np.errstate(all="ignore"):
-        least = _eigenvalues(grams.astype(np.float64) * unit)[:, 0]
-    positive: NDArray[np.float64] = np.where(least > 0, least, 0.0)
+        values = _eigenvalues(grams.astype(np.float64) * unit)
+    positive: NDArray[np.float64] = np.where(values > 0, values, 0.0)
     return positive
+
+
+def group_projections(grams: NDArray[np.int64], rank: int) -> NDArray[np.float64]:
+    """Return the projection onto the largest `rank` directions of each group's matrix.
+
+    Zero for a matrix that has no computable eigenvectors: no error may depend on rows.
+    """
+    projections = np.zeros(grams.shape)
+    with np.errstate(all="ignore"):
+        for group, matrix in enumerate(grams.astype(np.float64)):
+            try:
+                vectors = np.linalg.eigh(matrix)[1][:, -rank:]
+            except np.linalg.LinAlgError:
+                continue
+            projections[group] = vectors @ vectors.T
+    return projections
 
 
 SLACK = 1.01

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+import dpcov
+from dpcov.methods import find_method
+
+
+def test_every_method_says_what_one_must_know() -> None:
+    for method in dpcov.methods():
+        assert method.citation
+        assert method.privacy
+        assert method.needs
+        assert method.assumes
+        assert set(method.requires) <= set(method.parameters())
+        assert "allow_unvetted" not in method.parameters()
+        if method.available:
+            assert not method.reason
+        else:
+            assert method.reason
+            assert method.rate
+    names = [method.name for method in dpcov.methods()]
+    assert len(set(names)) == len(names)
+
+
+def test_the_default_is_vetted_and_needs_nothing() -> None:
+    default = find_method("whitening")
+    assert default.vetted
+    assert not default.requires
+
+
+def test_methods_without_an_algorithm_say_why() -> None:
+    with pytest.raises(dpcov.ArgumentError, match=r"sum-of-squares.*listed for its rate"):
+        dpcov.release([[1.0]], rho=1, method="kothari-2021")
+    with pytest.raises(dpcov.ArgumentError, match="exponential in the columns"):
+        find_method("aden-ali-2020")
