@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,19 @@ def test_a_neighbour_leaves_the_receipt_alone(name: str) -> None:
     assert first.receipt.limit == second.receipt.limit
     if name != "enclosing_ball":
         assert first.receipt == second.receipt
+
+
+def test_a_ledger_pays_and_gets_back_what_was_not_spent(tmp_path: Path) -> None:
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", rho=1, delta=1e-5)
+    paid: dict[str, Any] = {"ledger": ledger, "dataset": "people"}
+    ball = dpcov.enclosing_ball(normal_rows(), rho=0.5, **paid)
+    left = ledger.remaining("people").rho
+    assert left == 1 - ball.receipt.spent.rho
+    value = dpcov.least_eigenvalue(normal_rows(), m=400, epsilon=0.5, delta=1e-6, radius=9, **paid)
+    assert ledger.remaining("people").rho == left - value.receipt.spent.rho
+    with pytest.raises(dpcov.ArgumentError, match="alpha"):
+        dpcov.subsamplability(normal_rows(), m=400, epsilon=0.5, delta=1e-6, radius=9, alpha=0.7, **paid)
+    with pytest.raises(dpcov.BudgetError, match="people"):
+        dpcov.covering_radius(normal_rows(), rho=1, **paid)
+    assert [entry.method for entry in ledger.history("people")][-1] == "least eigenvalue"

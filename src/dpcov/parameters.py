@@ -1,37 +1,26 @@
 """Private facts about a table besides its second moment: its radius, a ball, its least eigenvalue.
 
 The paper's initial parameters (Appendix B) and its test of subsamplability (Algorithm 3, lines 1 to
-10). Each call has a budget of its own and a receipt.
+10). Each call has a budget of its own and a receipt; `Access` says what else they all take, such as columns
+and a ledger that pays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import (
-    ArgumentError,
-    Budget,
-    Clipping,
-    Curator,
-    LatticeMap,
-    OSEntropy,
-    PrivacyCost,
-    Receipt,
-    SeededBits,
-    resolve_budget,
-)
+from dpcov.core import ArgumentError, Clipping, LatticeMap, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.budget import Number, as_fraction
 from dpcov.methods.eigenvalue import find_least_eigenvalue
 from dpcov.methods.options import positive
 from dpcov.methods.radius import Ball, find_covering_radius, find_enclosing_ball
-from dpcov.sources import open_source
+from dpcov.opening import Access, opened
 
 _LEAST_AGREEMENT = Fraction(4, 5)
 
@@ -92,8 +81,7 @@ def covering_radius(
     rho: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
-    columns: Sequence[str] | None = None,
-    rng: np.random.Generator | None = None,
+    **access: Unpack[Access],
 ) -> Radius:
     """Find a radius around the origin that covers nearly all rows.
 
@@ -104,8 +92,8 @@ def covering_radius(
     longest row. Rows with a missing or infinite value count as rows of zeros.
     """
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
-    curator = _open(data, columns, limit, rng)
-    ball = find_covering_radius(curator, curator.remaining.rho)
+    with opened(data, limit, "covering radius", **access) as curator:
+        ball = find_covering_radius(curator, curator.remaining.rho)
     return Radius(ball.radius, ball.outside_at_most, curator.receipt())
 
 
@@ -115,8 +103,7 @@ def enclosing_ball(
     rho: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
-    columns: Sequence[str] | None = None,
-    rng: np.random.Generator | None = None,
+    **access: Unpack[Access],
 ) -> EnclosingBall:
     """Find a ball with a free centre that covers nearly all rows.
 
@@ -127,8 +114,8 @@ def enclosing_ball(
     *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row.
     """
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
-    curator = _open(data, columns, limit, rng, constant=True)
-    ball: Ball = find_enclosing_ball(curator)
+    with opened(data, limit, "enclosing ball", constant=True, **access) as curator:
+        ball: Ball = find_enclosing_ball(curator)
     return EnclosingBall(ball.centre, ball.radius, ball.outside_at_most, curator.receipt())
 
 
@@ -140,8 +127,7 @@ def least_eigenvalue(
     delta: Number,
     radius: float,
     alpha: float = 0.5,
-    columns: Sequence[str] | None = None,
-    rng: np.random.Generator | None = None,
+    **access: Unpack[Access],
 ) -> LeastEigenvalue:
     """Find a lower estimate of the least eigenvalue of the second moment: the paper's Algorithm 4.
 
@@ -164,15 +150,15 @@ def least_eigenvalue(
     every group is within 1 +- alpha of the table's, the result is between (1 - alpha)^2 and 1 + alpha of it.
     """
     limit, spent = _approximate_limit(epsilon, delta)
-    curator = _open(data, columns, limit, rng)
-    value = find_least_eigenvalue(
-        curator,
-        group_size=math.ceil(positive(m, "m")),
-        alpha=_alpha(alpha),
-        radius=positive(radius, "radius"),
-        epsilon=spent[0],
-        delta=spent[1],
-    )
+    with opened(data, limit, "least eigenvalue", **access) as curator:
+        value = find_least_eigenvalue(
+            curator,
+            group_size=math.ceil(positive(m, "m")),
+            alpha=_alpha(alpha),
+            radius=positive(radius, "radius"),
+            epsilon=spent[0],
+            delta=spent[1],
+        )
     return LeastEigenvalue(value, curator.receipt())
 
 
@@ -184,8 +170,7 @@ def subsamplability(
     delta: Number,
     radius: float,
     alpha: float = 0.5,
-    columns: Sequence[str] | None = None,
-    rng: np.random.Generator | None = None,
+    **access: Unpack[Access],
 ) -> Subsamplability:
     """Test privately whether random groups of m rows have second moments that agree.
 
@@ -197,16 +182,16 @@ def subsamplability(
     *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row.
     """
     limit, spent = _approximate_limit(epsilon, delta)
-    curator = _open(data, columns, limit, rng)
     share = _alpha(alpha)
-    answer = curator.agreement(
-        Clipping(LatticeMap.identity(curator.n_columns), positive(radius, "radius")),
-        math.ceil(positive(m, "m")),
-        2 * share / (1 - share),
-        epsilon=spent[0],
-        delta=spent[1],
-        purpose="test of subsamplability",
-    )
+    with opened(data, limit, "subsamplability", **access) as curator:
+        answer = curator.agreement(
+            Clipping(LatticeMap.identity(curator.n_columns), positive(radius, "radius")),
+            math.ceil(positive(m, "m")),
+            2 * share / (1 - share),
+            epsilon=spent[0],
+            delta=spent[1],
+            purpose="test of subsamplability",
+        )
     return Subsamplability(
         score=answer.score,
         at_least=float(answer.at_least),
@@ -227,15 +212,3 @@ def _alpha(alpha: float) -> float:
     if value > 0.5:
         raise ArgumentError(f"alpha must be at most 1/2, got {value:g}.")
     return value
-
-
-def _open(
-    data: Any,
-    columns: Sequence[str] | None,
-    limit: PrivacyCost,
-    rng: np.random.Generator | None,
-    *,
-    constant: bool = False,
-) -> Curator:
-    bits = OSEntropy() if rng is None else SeededBits(rng)
-    return Curator(open_source(data, columns), Budget(limit), bits, constant=constant)

@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._version import VERSION
-from dpcov.core import ArgumentError, Curator, OSEntropy, Receipt, SeededBits, resolve_budget
+from dpcov.core import ArgumentError, Receipt, resolve_budget
 from dpcov.core.budget import Number
-from dpcov.ledger import Ledger, budget_for
+from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Whitening
 from dpcov.linear.components import principal_components
 from dpcov.linear.frames import html_table
 from dpcov.linear.regression import regress
 from dpcov.methods import NoiseLaw, TailLaw, find_method
-from dpcov.progress import ScanBars
-from dpcov.sources import open_source
+from dpcov.opening import opened
 
 Array = NDArray[np.float64]
 
@@ -283,19 +282,14 @@ def release(
     limit = resolve_budget(
         rho=rho, epsilon=epsilon, delta=delta, approximate_share=chosen.delta_share(options)
     )
-    bits = OSEntropy() if rng is None else SeededBits(rng)
-    paid = budget_for(
-        limit, ledger=ledger, dataset=dataset, method=method, purpose=purpose,
-        private=bits.private, allow_seeded=allow_seeded,
-    )  # fmt: skip
-    bars = ScanBars(show=progress)
-    source = open_source(data, columns)
-    with paid as budget:
-        curator = Curator(source, budget, bits, constant=intercept, progress=bars)
+    with opened(
+        data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
+        ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
+    ) as curator:  # fmt: skip
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     return Release(
-        columns=source.columns,
-        n_rows=source.n_rows,
+        columns=curator.columns,
+        n_rows=curator.n_rows,
         method=chosen.name,
         options=dict(options),
         receipt=curator.receipt(),

@@ -110,6 +110,11 @@ class Curator(SpectralQueries, GroupQueries, UnvettedQueries):
         return len(self._source.columns) + self._constant
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The public column names, without the constant one."""
+        return self._source.columns
+
+    @property
     def has_constant(self) -> bool:
         """Whether the last column is a constant one."""
         return self._constant
