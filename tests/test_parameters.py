@@ -133,15 +133,15 @@ def test_a_neighbour_leaves_the_receipt_alone(name: str) -> None:
 
 def test_a_ledger_pays_and_gets_back_what_was_not_spent(tmp_path: Path) -> None:
     ledger = dpcov.Ledger.create(tmp_path / "budget.db")
-    ledger.add_dataset("people", rho=1, delta=1e-5)
+    ledger.add_dataset("people", rho=2, delta=1e-5)
     paid: dict[str, Any] = {"ledger": ledger, "dataset": "people"}
     ball = dpcov.enclosing_ball(normal_rows(), rho=0.5, **paid)
     left = ledger.remaining("people").rho
-    assert left == 1 - ball.receipt.spent.rho
-    value = dpcov.least_eigenvalue(normal_rows(), m=400, epsilon=0.5, delta=1e-6, radius=9, **paid)
+    assert left == 2 - ball.receipt.spent.rho
+    value = dpcov.least_eigenvalue(normal_rows(), m=100, epsilon=1, delta=1e-6, radius=9, **paid)
     assert ledger.remaining("people").rho == left - value.receipt.spent.rho
     with pytest.raises(dpcov.ArgumentError, match="alpha"):
         dpcov.subsamplability(normal_rows(), m=400, epsilon=0.5, delta=1e-6, radius=9, alpha=0.7, **paid)
     with pytest.raises(dpcov.BudgetError, match="people"):
-        dpcov.covering_radius(normal_rows(), rho=1, **paid)
+        dpcov.covering_radius(normal_rows(), rho=2, **paid)
     assert [entry.method for entry in ledger.history("people")][-1] == "least eigenvalue"
