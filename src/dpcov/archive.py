@@ -104,7 +104,7 @@ def _replace_file(path: Path, content: bytes) -> None:
 
 def _table_text(header: Sequence[str], matrix: Array) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(header)
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(header)
     # repr of a float64 is the shortest text that reads back as the same number.
     text.writelines(",".join(map(repr, row)) + "\n" for row in matrix.tolist())
     return text.getvalue().encode("utf-8", "surrogatepass")

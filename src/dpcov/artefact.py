@@ -47,7 +47,7 @@ def save_release(release: Release, path: str | Path) -> None:
         Usually with the suffix ``.dpcov``. An existing file is replaced in one step.
     """
     names = _names(release.columns, intercept=release.intercept)
-    tables: dict[str, tuple[tuple[str, ...], Array]] = {_MOMENT: (names, release.second_moment().values)}
+    tables: dict[str, tuple[tuple[str, ...], Array]] = {_MOMENT: (names, release._matrix)}  # noqa: SLF001
     noise, tail = release.noise, release.tail
     if noise is not None:
         tables[_NOISE] = (tuple(f"n{i}" for i in range(len(names))), noise.inverse)
