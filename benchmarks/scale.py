@@ -103,8 +103,10 @@ def measure_scan(paths: list[Path], repeats: int) -> dict[str, float]:
         "product": lambda: multiply(block, source.n_rows // len(block)),
     }
     rounds = [{name: seconds(step) for name, step in steps.items()} for _ in range(repeats)]
-    found = {name: statistics.median(times[name][0] for times in rounds) for name in steps}
+    found = {}
     for clock, label in enumerate(("", " cpu")):
+        for name in steps:
+            found[name + label] = statistics.median(times[name][clock] for times in rounds)
         for name in ("scan", "sampled"):
             found[f"{name} ratio{label}"] = statistics.median(
                 times[name][clock] / times["program"][clock] for times in rounds
@@ -146,7 +148,7 @@ def main() -> None:
         written = 0
         print("A scan as a multiple of a program that reads and multiplies, and of a bare read plus product;")
         print("by the clock and by processor time")
-        print(f"{'rows':>12}{'program':>9}{'scan':>8}{'ratio':>7}{'cpu':>6}{'limit':>7}", end="")
+        print(f"{'rows':>12}{'program':>9}{'scan':>8}{'cpu':>7}{'ratio':>7}{'cpu':>6}{'limit':>7}", end="")
         print(f"{'bare':>7}{'cpu':>6}{'sampled':>9}{'release':>9}{'scans':>7}{'peak MB':>9}{'limit':>7}")
         for millions in sizes:
             while written < millions:
@@ -156,7 +158,8 @@ def main() -> None:
             whole = in_a_process_of_its_own("release", folder, millions, 1)
             found = {**scan, **whole}
             print(
-                f"{millions * FILE_ROWS:>12,}{found['program']:>9.1f}{found['scan']:>8.1f}"
+                f"{millions * FILE_ROWS:>12,}{found['program']:>9.1f}"
+                f"{found['scan']:>8.1f}{found['scan cpu']:>7.1f}"
                 f"{found['scan ratio']:>7.2f}{found['scan ratio cpu']:>6.2f}{TIME_LIMIT:>7}"
                 f"{found['bare ratio']:>7.2f}{found['bare ratio cpu']:>6.2f}{found['sampled ratio']:>9.2f}"
                 f"{found['release']:>9.1f}{found['scans']:>7.0f}{found['megabytes']:>9.0f}{MEMORY_LIMIT:>7}",
