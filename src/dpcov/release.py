@@ -18,8 +18,8 @@ from dpcov._version import VERSION
 from dpcov.core import ArgumentError, Receipt, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.ledger import Ledger
-from dpcov.linear import Answer, Combination, Components, Questions, Regression, Whitening
-from dpcov.linear.components import principal_components
+from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
+from dpcov.linear.components import principal_components, spectrum
 from dpcov.linear.frames import html_table
 from dpcov.linear.regression import regress
 from dpcov.methods import NoiseLaw, TailLaw, find_method
@@ -90,6 +90,10 @@ class Release:
         """Return the means."""
         return self._questions.mean(columns, sampling=sampling)
 
+    def variance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the variances (the mean over rows, not divided by n - 1)."""
+        return self._questions.variance(columns, sampling=sampling)
+
     def covariance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
         """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite."""
         return self._questions.covariance(columns, sampling=sampling)
@@ -142,6 +146,13 @@ class Release:
     ) -> Components:
         """Return the principal components of the covariance, largest first."""
         return principal_components(self._questions, n_components, columns, sampling=sampling)
+
+    def spectrum(self, *, sampling: bool = False) -> Spectrum:
+        """Return the eigenvalues of the correlation matrix with the noise floor.
+
+        Without an intercept: of the second moment, its columns brought to a mean square of 1.
+        """
+        return spectrum(self._questions, sampling=sampling)
 
     def whiten(self, columns: Sequence[str] | None = None) -> Whitening:
         """Return the map to coordinates with mean zero and the identity as covariance."""

@@ -72,6 +72,10 @@ class Answer:
             np.where(np.isnan(lower), self.limits[0], lower), np.where(np.isnan(upper), self.limits[1], upper)
         )
 
+    def differs_from_zero(self, level: float = 0.95) -> NDArray[np.bool_]:
+        """Return where the interval leaves zero out; False where there is no answer."""
+        return self._law.excludes_zero(self.values, self._response, level, sampling=self.sampling)
+
     def to_frame(self, level: float = 0.95) -> Any:
         """Return a dataframe: for a vector with its errors and intervals, for a matrix the numbers.
 
@@ -202,6 +206,28 @@ class Components:
 
     def _repr_html_(self) -> str:
         return self.variances._repr_html_() + self.directions._repr_html_()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum:
+    """Eigenvalues of the correlation matrix, and how large noise alone would make them.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Those whose own spread can be told from noise.
+    eigenvalues : Answer
+        Largest first. They are the variances of uncorrelated combinations of standardised columns.
+    floor : ndarray
+        For each, what it must exceed to be told from noise; NaN where the law of the noise is not known.
+    """
+
+    columns: tuple[str, ...]
+    eigenvalues: Answer
+    floor: Array
+
+    def __repr__(self) -> str:
+        return repr(self.eigenvalues)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Principal components of the released covariance."""
+"""Principal components of the released covariance, and the spectrum of the correlation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError
-from dpcov.linear.answers import Answer, Components
+from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.linear.answers import Answer, Components, Spectrum
+from dpcov.linear.geometry import pair_squares
 from dpcov.linear.questions import Questions
 from dpcov.linear.uncertainty import Response
+from dpcov.linear.unresolved import told_from_noise
 
 Array = NDArray[np.float64]
 
@@ -51,20 +53,15 @@ def principal_components(
     forms = np.zeros((len(chosen), len(questions.columns)))
     forms[:, chosen] = directions
 
-    pairs = geometry.of_products(forms)
-    noise = np.zeros_like(pairs.noise) if questions.noise is None else questions.noise.sigma**2 * pairs.noise
-    gaps = values[:, None] - values
-    drift = np.divide(noise * gaps, gaps**2 + 2 * noise, out=np.zeros_like(gaps), where=gaps != 0).sum(axis=1)
+    errors = _EigenvalueErrors(questions, questions.geometry.of_products(forms), values)
     labels = [f"PC{i + 1}" for i in range(count)]
-    diagonal = np.arange(count)
-    response = _with_drift(pairs.select((diagonal, diagonal)), drift[:count], questions)
-    corrected = np.maximum(values - drift, 0.0)[:count]
+    corrected = errors.corrected[:count]
     return Components(
         variances=questions.answer(
             "variances of the principal components",
             corrected,
             [labels],
-            response,
+            errors.response.select(np.arange(count)),
             sampling=sampling,
             limits=(0.0, math.inf),
         ),
@@ -75,10 +72,10 @@ def principal_components(
             "directions of the principal components",
             directions[:count],
             [labels, questions.names(chosen)],
-            _direction_response(questions, forms, gaps, count, chosen),
+            _direction_response(questions, forms, errors.gaps, count, chosen),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=_equal_pairs(gaps, noise, count),
+            notes=_equal_pairs(errors.gaps, errors.noise, count),
         ),
     )
 
@@ -91,11 +88,75 @@ def _check_count(n_components: int | None, most: int) -> int:
     return n_components
 
 
-def _with_drift(response: Response, drift: Array, questions: Questions) -> Response:
-    """Add the squared drift to the variance of the noise."""
-    if questions.noise is None:
-        return response
-    return replace(response, noise=response.noise + (drift / questions.noise.sigma) ** 2)
+class _EigenvalueErrors:
+    """What noise does to eigenvalues, from the responses of all pairs of their directions."""
+
+    def __init__(self, questions: Questions, pairs: Response, values: Array) -> None:
+        sigma = 0.0 if questions.noise is None else questions.noise.sigma
+        diagonal = np.arange(len(values))
+        self.noise = np.zeros_like(pairs.noise) if sigma == 0 else sigma**2 * pairs.noise
+        self.gaps = values[:, None] - values
+        moved = np.divide(
+            self.noise * self.gaps,
+            self.gaps**2 + 2 * self.noise,
+            out=np.zeros_like(self.gaps),
+            where=self.gaps != 0,
+        )
+        drift = moved.sum(axis=1)
+        self.corrected = np.maximum(values - drift, 0.0)
+        own = pairs.select((diagonal, diagonal))
+        # The squared drift joins the variance of the noise.
+        self.response = own if sigma == 0 else replace(own, noise=own.noise + (drift / sigma) ** 2)
+
+
+def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
+    """Return the eigenvalues of the correlation matrix, with the noise floor of each.
+
+    Parameters
+    ----------
+    questions : Questions
+        The release. Without a constant, its second moment takes the covariance's place.
+    sampling : bool
+        Whether errors include sampling.
+    """
+    chosen = list(questions.varying)
+    if not chosen:
+        raise UnresolvedError("no column's own spread can be told from noise.")
+    matrix, factor = questions.centred
+    scale = np.sqrt(np.diag(matrix)[chosen])
+    values, vectors = np.linalg.eigh(matrix[np.ix_(chosen, chosen)] / np.outer(scale, scale))
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    forms = np.zeros((len(chosen), len(questions.columns)))
+    forms[:, chosen] = vectors.T / scale
+    errors = _EigenvalueErrors(questions, _pairs(questions, forms), values)
+    floor = np.full(len(chosen), math.nan)
+    if questions.noise is not None:
+        floor = told_from_noise(len(chosen), questions.noise.sigma) * np.square(forms @ factor).sum(axis=1)
+    labels = [str(i + 1) for i in range(len(chosen))]
+    eigenvalues = questions.answer(
+        "eigenvalues of the correlation matrix",
+        errors.corrected,
+        [labels],
+        errors.response,
+        sampling=sampling,
+        limits=(0.0, math.inf),
+    )
+    return Spectrum(questions.names(chosen), eigenvalues, floor)
+
+
+def _pairs(questions: Questions, forms: Array) -> Response:
+    geometry = questions.geometry
+    if questions.has_constant:
+        return geometry.of_products(forms)
+    values = forms @ geometry.moment @ forms.T
+    zero = np.zeros_like(values)
+    return Response(
+        noise=pair_squares(forms @ geometry.noise_gram @ forms.T),
+        own=pair_squares(values),
+        cross=zero,
+        trace=values,
+        constant=zero,
+    )
 
 
 def _explained(

@@ -133,6 +133,20 @@ class Questions:
             notes=[f"{c.describe()}." for c in self._find_unresolved(chosen)],
         )
 
+    def variance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
+        """Variances, dividing by the number of rows."""
+        chosen = self.choose(columns, "a variance")
+        diagonal = np.arange(len(chosen))
+        response = self.geometry.of_products(np.eye(len(self.columns))[chosen])
+        return self.answer(
+            "variance",
+            np.diag(self.geometry.covariance)[chosen],
+            [self.names(chosen)],
+            response.select((diagonal, diagonal)),
+            sampling=sampling,
+            limits=(0.0, math.inf),
+        )
+
     def correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
         """Correlations; NaN for a column whose own variance is within the noise."""
         chosen = self.choose(columns, "a correlation")
@@ -231,14 +245,27 @@ class Questions:
         if self.noise is None:
             return []
         chosen = list(chosen)
-        if not self.has_constant:
-            block = self.geometry.moment[np.ix_(chosen, chosen)]
-            return find_unresolved(block, self._factor[chosen], self.noise.sigma, self.names(chosen))
+        block, factor = self.centred
+        return find_unresolved(
+            block[np.ix_(chosen, chosen)], factor[chosen], self.noise.sigma, self.names(chosen)
+        )
+
+    @cached_property
+    def centred(self) -> tuple[Array, Array]:
+        """The covariance and the map of its noise; without a constant, those of the second moment."""
         geometry = self.geometry
-        centred = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
-        factor = centred[chosen] / math.sqrt(geometry.complete)
-        block = geometry.covariance[np.ix_(chosen, chosen)]
-        return find_unresolved(block, factor, self.noise.sigma, self.names(chosen))
+        if not self.has_constant:
+            return geometry.moment, self._factor
+        factor = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
+        return geometry.covariance, factor / math.sqrt(geometry.complete)
+
+    @cached_property
+    def varying(self) -> tuple[int, ...]:
+        """The places of the columns whose own spread can be told from noise."""
+        spreads = np.diag(self.centred[0])
+        return tuple(
+            i for i in range(len(self.columns)) if spreads[i] > 0 and not self._find_unresolved([i])
+        )
 
     @property
     def _factor(self) -> Array:

@@ -75,7 +75,7 @@ def find_unresolved(
     half = solve_triangular(triangle, scaled, trans="T")
     white = solve_triangular(triangle, half.T, trans="T")
     values, vectors = np.linalg.eigh((white + white.T) / 2)
-    lost = values < _TOLD * norm
+    lost = values < told_from_noise(size, sigma)
     if not lost.any():
         return []
     forms = solve_triangular(triangle, vectors[:, lost]).T / noise_scale
@@ -94,6 +94,11 @@ def find_unresolved(
         variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
         found.append(Combination(terms, math.sqrt(variance)))
     return found
+
+
+def told_from_noise(size: int, sigma: float) -> float:
+    """Return what a variance must exceed to be told from noise: three times the norm of the noise."""
+    return _TOLD * math.sqrt(2 * size) * sigma
 
 
 def _simplify(forms: Array, spreads: Array) -> Array:

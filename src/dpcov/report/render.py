@@ -1,0 +1,99 @@
+"""From the report's data to the page: one file, no network, nothing that runs but our own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from dpcov._extras import require
+from dpcov.ledger import Account, Entry
+from dpcov.release import Release
+from dpcov.report.data import Bounded, ReportData, report_data
+from dpcov.report.words import number
+
+_TEMPLATE, _STYLE, _SCRIPT = "report.html.j2", "report.css", "report.js"
+
+
+def write_report(
+    release: Release,
+    path: str | Path,
+    *,
+    name: str,
+    account: Account | None = None,
+    history: Sequence[Entry] = (),
+) -> None:
+    """Write the page about a release.
+
+    Parameters
+    ----------
+    release : Release
+        The release.
+    path : path
+        Where to; an existing file is replaced.
+    name : str
+        The release's file, for the lines that load it.
+    account, history
+        From the ledger, if there is one.
+    """
+    page = render_page(report_data(release, name, account, history))
+    Path(path).write_text(page, encoding="utf-8", errors="replace", newline="\n")
+
+
+def render_page(data: ReportData) -> str:
+    """Return the page; needs the extra ``report``."""
+    jinja2 = require("jinja2", "report")
+    from dpcov.report import figures  # noqa: PLC0415  (needs what jinja2 brings along)
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(number=_number, bounds=_bounds, csp=_hash)
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "allow_nan": False}
+    style, script = _text(_STYLE), _text(_SCRIPT)
+    names = [column.name for column in data.columns]
+    page: str = environment.from_string(_text(_TEMPLATE)).render(
+        data=data,
+        # What the script reads. "<" is escaped, so no name can end the block.
+        embedded=_safe_json(data.to_dict()),
+        style=style,
+        script=script,
+        spectrum="" if data.spectrum is None else figures.spectrum_figure(data.spectrum),
+        heatmap="" if data.correlation is None else figures.heatmap_figure(data.correlation, names),
+        quoted=_quoted,
+    )
+    return page
+
+
+def _text(name: str) -> str:
+    return (files("dpcov.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _safe_json(document: Any) -> str:
+    text = json.dumps(document, allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else number(value)
+
+
+def _bounds(value: Bounded) -> str:
+    if value.lower is None and value.upper is None:
+        return "unknown"
+    return f"{_number(value.lower)} to {_number(value.upper)}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a string of Python, R or SQL identifiers in double quotes."""
+    return json.dumps(name, ensure_ascii=False)

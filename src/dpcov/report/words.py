@@ -1,0 +1,62 @@
+"""The guarantee and the numbers, in words for people who do not know differential privacy."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dpcov.core import PrivacyCost, Receipt
+
+# Below one over the number of people that one release is about, for all but the largest tables.
+USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
+_WORDS_FOR = {10**3: "a thousand", 10**6: "a million", 10**9: "a billion"}
+_HUGE_FACTOR = 1e6
+
+
+def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
+    """Return the epsilon of a cost at some delta; infinite where there is none."""
+    if cost.rho == 0 and cost.delta <= delta:
+        return 0.0
+    return cost.epsilon(delta) if delta > cost.delta else math.inf
+
+
+def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
+    """Return what was promised to the people in the table, sentence by sentence."""
+    if not receipt.private:
+        return (
+            "NOT PRIVATE. The noise came from a seeded generator, so anyone who knows or guesses the seed "
+            "can take it away. This release is for tests only: do not publish it if the rows are sensitive.",
+        )
+    epsilon = epsilon_at(receipt.spent, delta)
+    if math.isinf(epsilon):
+        return (f"This release guarantees {receipt.spent} of zero-concentrated differential privacy.",)
+    factor = math.exp(epsilon)
+    about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
+    return (
+        "The numbers on this page would have come out much the same had any one row of the table been "
+        "another one. Replacing a row changes the probability of any result by at most a factor of "
+        f"e^{epsilon:.3g} ({about}), up to an extra chance of {one_in(delta)}.",
+        "This holds for every row and every other row in its place, whatever else someone knows, and "
+        "whatever is computed from this release later.",
+        "Public are only the number of rows, the names of the columns and their types.",
+    )
+
+
+def one_in(chance: Fraction) -> str:
+    """Return a small probability as a person would say it."""
+    times = round(1 / chance)
+    return f"one in {_WORDS_FOR.get(times, f'{times:,}')}"
+
+
+def number(value: float) -> str:
+    """Return a number in four digits, without an exponent where it is easy to read without one."""
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "unlimited" if value > 0 else "-unlimited"
+    if value == 0:
+        return "0"
+    if 1e-3 <= abs(value) < 1e7:
+        digits = max(0, 3 - math.floor(math.log10(abs(value))))
+        return f"{value:,.{digits}f}"
+    return f"{value:.3e}"
