@@ -121,10 +121,10 @@ class PrivateEstimator(BaseEstimator):
         """Return the further arguments of the release."""
         options = dict(self.release_options or {})
         own = {*self.get_params(deep=False), "data", "columns", "intercept"}
-        if own & set(options):
+        twice = sorted(own & set(options))
+        if twice:
             raise ArgumentError(
-                f"release_options must not contain {', '.join(sorted(own & set(options)))}: parameters of the "
-                "estimator, or decided by it."
+                f"release_options must not contain {', '.join(twice)}: the estimator decides about that."
             )
         if self.contamination:
             options["contamination"] = self.contamination
@@ -145,7 +145,9 @@ class PrivateEstimator(BaseEstimator):
     def _adopt_columns(self, made: Release, features: Sequence[str]) -> Self:
         """Become fitted by a release, for some of its columns."""
         self.n_features_in_ = len(features)
-        if made.columns != default_names(len(made.columns)):
+        others = tuple(name for name in made.columns if name != getattr(self, "target_", None))
+        # A table without names got x0, x1, ...: new rows need no names then.
+        if all(names != default_names(len(names)) for names in (made.columns, others)):
             self.feature_names_in_ = np.array(features, dtype=object)
         self._adopt(made, features)
         return self
@@ -160,8 +162,8 @@ class PrivateEstimator(BaseEstimator):
         else:
             return
         warnings.warn(
-            f"This {type(self).__name__} {why}: fitting it spends {budget or 'a budget'} again, and budgets add "
-            "up. To use one release for many estimators, see from_release.",
+            f"This {type(self).__name__} {why}: fitting it spends {budget or 'a budget'} again, and budgets "
+            "add up. To use one release for many estimators, see from_release.",
             RefitWarning,
             stacklevel=4,
         )

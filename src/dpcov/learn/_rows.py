@@ -54,7 +54,7 @@ def read_rows(X: Any) -> Rows:
 def to_matrix(rows: Rows) -> Array:
     """Return rows as one array of floats; a missing value is NaN."""
     if isinstance(rows, nw.DataFrame):
-        columns = [to_numbers(series) for series in rows.iter_columns()]
+        columns = [to_numbers(rows.get_column(name)) for name in rows.columns]
         return np.column_stack(columns).astype(np.float64, copy=False)
     return np.asarray(rows, dtype=np.float64)
 
@@ -74,9 +74,10 @@ def read_target(y: Any, n_rows: int) -> tuple[Array, str]:
         raise ArgumentError("requires y to be passed, but the target y is None.")
     series = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
     name = ""
+    values: NDArray[Any]
     if isinstance(series, nw.DataFrame):
-        rows = read_rows(series)
-        name, values = str(series.columns[0]), to_matrix(rows)
+        frame = read_rows(series)
+        name, values = names_of(frame)[0], to_matrix(frame)
     elif isinstance(series, nw.Series):
         name = series.name if isinstance(series.name, str) else ""
         if not (series.dtype.is_numeric() or isinstance(series.dtype, nw.Boolean)):

@@ -51,8 +51,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     Notes
     -----
     *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows it
-    gets: sensitive rows stay sensitive.
+    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
+    it gets: sensitive rows stay sensitive.
     """
 
     def __init__(
@@ -97,10 +97,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    @np.errstate(all="ignore")
     def transform(self, X: Any) -> Array:
         """Return the coordinates of rows along the components."""
         return np.asarray((self._read_new(X) - self.mean_) @ self.components_.T)
 
+    @np.errstate(all="ignore")
     def inverse_transform(self, X: Any) -> Array:
         """Return the rows that have these coordinates."""
         check_is_fitted(self)

@@ -58,14 +58,17 @@ class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
         """Return `precision_`."""
         return self.precision_
 
+    @np.errstate(all="ignore")
     def mahalanobis(self, X: Any) -> Array:
         """Return the squared Mahalanobis distance of rows to the mean; NaN for a row with a missing value."""
         centred = self._read_new(X) - self.location_
         return np.asarray(np.einsum("ij,ij->i", centred @ self.precision_, centred))
 
+    @np.errstate(all="ignore")
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Return the mean log-likelihood of rows under the normal law with these moments."""
+        """Return the mean log-likelihood of the complete rows under the normal law with these moments."""
         distances = self.mahalanobis(X_test)
-        logarithm = float(np.linalg.slogdet(self.precision_)[1])
-        constant = self.n_features_in_ * np.log(2 * np.pi)
-        return float((logarithm - distances.mean() - constant) / 2)
+        complete = np.isfinite(distances)
+        mean = distances[complete].sum() / complete.sum()
+        logarithm = np.linalg.slogdet(self.precision_)[1]
+        return float((logarithm - mean - self.n_features_in_ * np.log(2 * np.pi)) / 2)

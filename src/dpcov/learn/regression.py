@@ -45,8 +45,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     Notes
     -----
     *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row, where the target is part of the row; attributes are post-processing. `predict`
-    and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
+    size that differ in one row, where the target is part of the row; attributes are post-processing.
+    `predict` and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
 
     Weights of rows are not supported: they would have to be public, and change what one row can do.
     """
@@ -115,9 +115,20 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         self.coef_ = found.coefficients.values[:-1].copy()
         self.intercept_ = float(found.coefficients.values[-1])
 
+    @np.errstate(all="ignore")
     def predict(self, X: Any) -> Array:
         """Return the predictions for new rows; NaN for a row with a missing value."""
         return np.asarray(self._read_new(X) @ self.coef_ + self.intercept_)
+
+    @np.errstate(all="ignore")
+    def score(self, X: Any, y: Any) -> float:
+        """Return R squared on the complete rows; not private. Weights are not supported."""
+        predicted = self.predict(X)
+        wanted = read_target(y, len(predicted))[0]
+        complete = np.isfinite(predicted) & np.isfinite(wanted)
+        wanted, left = wanted[complete], (wanted - predicted)[complete]
+        centred = wanted - wanted.sum() / complete.sum()
+        return float(1 - np.square(left).sum() / np.square(centred).sum())
 
 
 class PrivateRidge(PrivateLinearRegression):

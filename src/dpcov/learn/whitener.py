@@ -35,8 +35,8 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     Notes
     -----
     *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows it
-    gets: sensitive rows stay sensitive.
+    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
+    it gets: sensitive rows stay sensitive.
 
     A combination of columns that cannot be told from noise cannot be made white: `fit` raises an
     `UnresolvedError` that names it.
@@ -47,6 +47,7 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
         self.whitening_ = found.matrix
         self.mean_ = found.mean
 
+    @np.errstate(all="ignore")
     def transform(self, X: Any) -> Array:
         """Return rows in white coordinates."""
         return np.asarray((self._read_new(X) - self.mean_) @ self.whitening_)
