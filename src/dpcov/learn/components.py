@@ -1,0 +1,112 @@
+"""Private principal components."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpcov.core import ArgumentError
+from dpcov.core.budget import Number
+from dpcov.learn._base import FeaturesOnly
+from dpcov.learn._rows import read_rows, to_matrix
+from dpcov.ledger import Ledger
+from dpcov.release import Release
+
+Array = NDArray[np.float64]
+
+
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly):
+    """Principal components of a sensitive table.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        How many to keep; all by default.
+    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+        As for every private estimator (``docs/learn.md``).
+
+    Attributes
+    ----------
+    components_ : ndarray, shape (n_components, n_features)
+        One direction a line, by falling variance; the coefficient of largest size is positive.
+    explained_variance_ : ndarray, shape (n_components,)
+        Means over rows, not divided by n - 1; corrected for the spread that noise adds.
+    explained_variance_ratio_ : ndarray, shape (n_components,)
+        Shares of the whole variance.
+    mean_ : ndarray, shape (n_features,)
+        The means.
+    n_components_ : int
+        How many there are.
+    release_ : Release
+        For any other linear question; ``release_.pca()`` gives these numbers with intervals.
+    receipt_ : Receipt
+        What was spent.
+
+    Notes
+    -----
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
+    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
+    it gets: sensitive rows stay sensitive.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        method: str = "whitening",
+        contamination: float = 0.0,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        rng: np.random.Generator | None = None,
+        release_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
+        )  # fmt: skip
+        self.n_components = n_components
+
+    def _check_parameters(self, n_features: int) -> None:
+        count = self.n_components
+        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
+        if count is not None and not (whole and 1 <= count <= n_features):
+            raise ArgumentError(
+                f"n_components must be a whole number from 1 to {n_features}, the number of features, "
+                f"got {count!r}."
+            )
+
+    def _learn(self, made: Release, features: Sequence[str]) -> None:
+        count = None if self.n_components is None else int(self.n_components)
+        found = made.pca(count, features)
+        self.components_ = np.array(found.directions)
+        self.explained_variance_ = np.array(found.variances)
+        self.explained_variance_ratio_ = np.array(found.explained)
+        self.mean_ = np.array(made.mean(features))
+        self.n_components_ = len(self.components_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    @np.errstate(all="ignore")
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates of rows along the components."""
+        return np.asarray((self._read_new(X) - self.mean_) @ self.components_.T)
+
+    @np.errstate(all="ignore")
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the rows that have these coordinates."""
+        check_is_fitted(self)
+        coordinates = to_matrix(read_rows(X))
+        if coordinates.shape[1] != self.n_components_:
+            raise ArgumentError(f"X must have {self.n_components_} columns, got {coordinates.shape[1]}.")
+        return np.asarray(coordinates @ self.components_ + self.mean_)

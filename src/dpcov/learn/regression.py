@@ -1,0 +1,180 @@
+"""Private least squares, plain and with a penalty."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from dpcov.core import ArgumentError
+from dpcov.core.budget import Number
+from dpcov.learn._base import PrivateEstimator, chosen_features
+from dpcov.learn._rows import names_of, read_target, unused_name, with_target
+from dpcov.ledger import Ledger
+from dpcov.linear.columns import find_column
+from dpcov.release import Release
+
+Array = NDArray[np.float64]
+
+
+class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
+    """Least squares on a sensitive table, with an intercept.
+
+    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (n_features,)
+        The slopes.
+    intercept_ : float
+        The intercept.
+    regression_ : Regression
+        The same with standard errors and intervals.
+    target_ : str
+        What the target is called in the release: the name of `y`, or "target".
+    release_ : Release
+        For any other linear question about the features and the target.
+    receipt_ : Receipt
+        What was spent.
+
+    Notes
+    -----
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
+    size that differ in one row, where the target is part of the row; attributes are post-processing.
+    `predict` and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
+
+    Weights of rows are not supported: they would have to be public, and change what one row can do.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the second moment of `X` and `y` together and regress; this spends the budget.
+
+        Parameters
+        ----------
+        X : array or dataframe, shape (n_samples, n_features)
+            A row with a missing or infinite value, here or in `y`, counts as a row of zeros, and is left out.
+        y : array or series, shape (n_samples,)
+            The target; it joins the table as a column.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UnresolvedError
+            If a combination of the features cannot be told from noise. The budget is spent then, and the
+            release kept as ``release_``; ``PrivateRidge.from_release`` can use it.
+        """
+        rows = self._read_for_fit(X)
+        target, wanted = read_target(y, len(rows))
+        self._penalty()
+        names = names_of(rows)
+        self.target_ = unused_name(wanted, names)
+        table, columns = with_target(rows, target, self.target_)
+        return self._fit_table(table, columns, names)
+
+    @classmethod
+    def from_release(
+        cls, release: Release, *, target: str, columns: Sequence[str] | None = None, **parameters: Any
+    ) -> Self:
+        """Return a fitted regression made of a release; no data is touched, nothing is spent.
+
+        Parameters
+        ----------
+        release : Release
+            With an intercept.
+        target : str
+            The column to explain.
+        columns : sequence of str, optional
+            The features; all other columns by default.
+        **parameters
+            Of the estimator.
+        """
+        estimator = cls(**parameters)
+        estimator._penalty()
+        features = chosen_features(release, columns)
+        find_column(release.columns, target, "target")
+        if columns is None:
+            features = [name for name in features if name != target]
+        estimator.target_ = target
+        return estimator._adopt_columns(release, features)
+
+    def _penalty(self) -> float:
+        """Return the penalty, checked before anything is spent."""
+        return 0.0
+
+    def _learn(self, made: Release, features: Sequence[str]) -> None:
+        found = made.regress(self.target_, features, ridge=self._penalty())
+        self.regression_ = found
+        self.coef_ = found.coefficients.values[:-1].copy()
+        self.intercept_ = float(found.coefficients.values[-1])
+
+    @np.errstate(all="ignore")
+    def predict(self, X: Any) -> Array:
+        """Return the predictions for new rows; NaN for a row with a missing value."""
+        return np.asarray(self._read_new(X) @ self.coef_ + self.intercept_)
+
+    @np.errstate(all="ignore")
+    def score(self, X: Any, y: Any) -> float:
+        """Return R squared on the complete rows; not private. Weights are not supported."""
+        predicted = self.predict(X)
+        wanted = read_target(y, len(predicted))[0]
+        complete = np.isfinite(predicted) & np.isfinite(wanted)
+        wanted, left = wanted[complete], (wanted - predicted)[complete]
+        centred = wanted - wanted.sum() / complete.sum()
+        return float(1 - np.square(left).sum() / np.square(centred).sum())
+
+
+class PrivateRidge(PrivateLinearRegression):
+    """Least squares with a penalty on a sensitive table: also for features that nearly repeat each other.
+
+    Parameters
+    ----------
+    ridge : float, default 0.01
+        Penalty on squared coefficients, each times its column's variance, as in ``Release.regress``: no unit,
+        no scaling needed. On columns of variance 1 it is ``sklearn.linear_model.Ridge`` with
+        ``alpha = ridge * n_samples``.
+    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+        As for every private estimator (``docs/learn.md``).
+
+    See Also
+    --------
+    PrivateLinearRegression : for the attributes.
+
+    Notes
+    -----
+    *Formal guarantee.* As for `PrivateLinearRegression`. To compare penalties, make one release and use
+    `from_release` with each: a search that refits spends the budget every time.
+    """
+
+    def __init__(
+        self,
+        ridge: float = 0.01,
+        *,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        method: str = "whitening",
+        contamination: float = 0.0,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        rng: np.random.Generator | None = None,
+        release_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
+        )  # fmt: skip
+        self.ridge = ridge
+
+    def _penalty(self) -> float:
+        real = isinstance(self.ridge, int | float | np.number) and not isinstance(self.ridge, bool)
+        if not real or not 0 < self.ridge < np.inf:
+            raise ArgumentError(f"ridge must be a finite number greater than 0, got {self.ridge!r}.")
+        return float(self.ridge)

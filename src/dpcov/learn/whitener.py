@@ -1,0 +1,53 @@
+"""A private whitening map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+
+from dpcov.learn._base import FeaturesOnly
+from dpcov.release import Release
+
+Array = NDArray[np.float64]
+
+
+class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
+    """Bring a table to mean zero and the identity as covariance, each column staying itself as far as it can.
+
+    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
+
+    Attributes
+    ----------
+    whitening_ : ndarray, shape (n_features, n_features)
+        The symmetric inverse root of the covariance.
+    mean_ : ndarray, shape (n_features,)
+        The means.
+    release_ : Release
+        For any other linear question.
+    receipt_ : Receipt
+        What was spent.
+
+    Notes
+    -----
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
+    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
+    it gets: sensitive rows stay sensitive.
+
+    A combination of columns that cannot be told from noise cannot be made white: `fit` raises an
+    `UnresolvedError` that names it.
+    """
+
+    def _learn(self, made: Release, features: Sequence[str]) -> None:
+        found = made.whiten(features)
+        self.whitening_ = found.matrix
+        self.mean_ = found.mean
+
+    @np.errstate(all="ignore")
+    def transform(self, X: Any) -> Array:
+        """Return rows in white coordinates."""
+        return np.asarray((self._read_new(X) - self.mean_) @ self.whitening_)

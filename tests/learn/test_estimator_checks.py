@@ -1,0 +1,67 @@
+"""scikit-learn's own checks: with seeded noise, since many compare two fits, and with true noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpcov.learn import (
+    PrivateCovariance,
+    PrivateLinearRegression,
+    PrivatePCA,
+    PrivateRidge,
+    PrivateWhitener,
+)
+
+NO_OBJECTS = (
+    "whether all values of an object array can be converted is a fact about the rows, so the dtype is refused"
+)
+NO_REPORT = "a NaN or infinity in y makes its row count as zeros; reporting it would leak"
+NOISE_DIFFERS = "two private fits differ: the noise is fresh each time"
+
+PLAIN = {"check_dtype_object": NO_OBJECTS}
+REGRESSION = {**PLAIN, "check_supervised_y_no_nan": NO_REPORT}
+# The checks have ten to two hundred rows; only a very large budget tells anything about so few.
+BUDGET = 1e6
+
+
+def expected_to_fail(estimator: Any) -> dict[str, str]:
+    """Return which checks fail, and why."""
+    regression = isinstance(estimator, PrivateLinearRegression)
+    known = dict(REGRESSION if regression else PLAIN)
+    if estimator.rng is not None:
+        return known
+    if not isinstance(estimator, PrivateCovariance):
+        known["check_fit_idempotent"] = NOISE_DIFFERS
+    if regression:
+        known["check_regressor_data_not_an_array"] = NOISE_DIFFERS
+        known["check_supervised_y_2d"] = NOISE_DIFFERS
+    return known
+
+
+KINDS = (PrivateCovariance, PrivatePCA, PrivateWhitener, PrivateLinearRegression, PrivateRidge)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dpcov.learn.RefitWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+]
+
+
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [kind(rho=BUDGET, rng=np.random.default_rng(0)) for kind in KINDS],
+    expected_failed_checks=expected_to_fail,
+)
+def test_scikit_learn_with_seeded_noise(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.audit
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [kind(rho=BUDGET) for kind in KINDS], expected_failed_checks=expected_to_fail
+)
+def test_scikit_learn_with_true_noise(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
