@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench audit clean
+.PHONY: demo test lint bench rivals audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,9 +24,15 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/coverage.py
+
+rivals:
+	$(PYTHON) -m venv $(VENV)-rivals
+	$(VENV)-rivals/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(VENV)-rivals/bin/python benchmarks/flights.py
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output
