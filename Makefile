@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+<<<<<<< HEAD
 .PHONY: demo test lint bench scale arena audit clean
+=======
+.PHONY: demo test lint bench rivals audit clean
+>>>>>>> release
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +28,7 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/accuracy.py
+<<<<<<< HEAD
 	$(BIN)/python benchmarks/paper.py
 
 scale: $(VENV)/.ready
@@ -32,9 +37,17 @@ scale: $(VENV)/.ready
 arena: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena_validation.py
 	$(BIN)/python benchmarks/arena.py
+=======
+	$(BIN)/python benchmarks/coverage.py
+
+rivals:
+	$(PYTHON) -m venv $(VENV)-rivals
+	$(VENV)-rivals/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(VENV)-rivals/bin/python benchmarks/flights.py
+>>>>>>> release
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -51,6 +51,15 @@ def _pareto(rng: np.random.Generator, n: int, d: int) -> Matrix:
     return np.asarray(truncated_pareto(rng, n)[:, None] * rows)
 
 
+def _laplace(rng: np.random.Generator, n: int, d: int) -> Matrix:
+    return rng.laplace(size=(n, d))
+
+
+def _log_normal(rng: np.random.Generator, n: int, d: int) -> Matrix:
+    return np.asarray(np.exp(rng.standard_normal((n, d))))
+
+
+# The last two played no part when the constants of the tail's law were chosen.
 CASES: Mapping[str, Callable[[np.random.Generator, int, int], Matrix]] = {
     "gaussian": _gaussian,
     "student-t5": partial(_student, degrees=5.0),
@@ -58,6 +67,8 @@ CASES: Mapping[str, Callable[[np.random.Generator, int, int], Matrix]] = {
     "elliptical-t5": partial(_elliptical_student, degrees=5.0),
     "elliptical-t3": partial(_elliptical_student, degrees=3.0),
     "truncated-pareto": _pareto,
+    "laplace": _laplace,
+    "log-normal": _log_normal,
 }
 
 

@@ -52,8 +52,8 @@ class Line:
         The answer of the raw rows, and the median answer over the runs; for components, angles in degrees.
     error, worst : float
         Median and largest relative error of a coefficient; of a component, its angle to the exact one.
-    runs : int
-        Draws of noise.
+    runs, refused : int
+        Draws of noise, and in how many of them the method refused to answer; errors are of the others.
     """
 
     task: str
@@ -64,6 +64,7 @@ class Line:
     error: float
     worst: float
     runs: int
+    refused: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +246,8 @@ def run_method(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 answers.append(method(data, rho, seed))
+        except dpcov.UnresolvedError as problem:
+            print(f"refused: {name}, run {seed}: {problem}", flush=True)
         except ImportError as problem:
             print(f"left out: {name}: {problem}", flush=True)
             break
@@ -268,27 +271,27 @@ def measure(rho: float, runs: int) -> list[Line]:
         for i, quantity in enumerate(COEFFICIENTS) if len(found) else ():
             exact = float(data.coefficients[i])
             errors = np.abs(found[:, i] / exact - 1)
-            lines.append(Line("regression", quantity, name, exact, *_summary(found[:, i], errors), runs))
+            lines.append(Line("regression", quantity, name, exact, *_summary(found[:, i], errors, runs)))
     few, all_columns = exact_components(data.few), exact_components(data.rows)
     for name, method in COMPONENTS.items():
         found = run_method(name, method, data, rho, runs)
-        lines += _component_lines("6 columns", name, found, few)
+        lines += _component_lines("6 columns", name, found, few, runs)
     found = run_method("dpcov", dpcov_components, data, rho, runs)
-    return lines + _component_lines("13 columns", "dpcov", found, all_columns)
+    return lines + _component_lines("13 columns", "dpcov", found, all_columns, runs)
 
 
-def _component_lines(columns: str, name: str, found: Array, exact: Array) -> list[Line]:
+def _component_lines(columns: str, name: str, found: Array, exact: Array, runs: int) -> list[Line]:
     lines = []
     for i in range(N_COMPONENTS) if len(found) else ():
         overlap = np.abs(found[:, i] @ exact[i]) / np.linalg.norm(found[:, i], axis=1)
         angles = np.degrees(np.arccos(np.clip(overlap, 0.0, 1.0)))
         task = f"components of {columns}"
-        lines.append(Line(task, f"PC{i + 1}", name, 0.0, *_summary(angles, angles), len(found)))
+        lines.append(Line(task, f"PC{i + 1}", name, 0.0, *_summary(angles, angles, runs)))
     return lines
 
 
-def _summary(values: Array, errors: Array) -> tuple[float, float, float]:
-    return float(np.median(values)), float(np.median(errors)), float(errors.max())
+def _summary(values: Array, errors: Array, runs: int) -> tuple[float, float, float, int, int]:
+    return float(np.median(values)), float(np.median(errors)), float(errors.max()), runs, runs - len(errors)
 
 
 def draw(lines: Sequence[Line], path: Path) -> None:
@@ -327,7 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for line in lines:
         print(
             f"{line.task:<24} {line.quantity:<10} {line.method:<14} exact {line.exact:>9.4f}  "
-            f"median {line.median:>10.4f}  error {line.error:>9.3g}  worst {line.worst:>9.3g}"
+            f"median {line.median:>10.4f}  error {line.error:>9.3g}  worst {line.worst:>9.3g}  "
+            f"refused {line.refused} of {line.runs}"
         )
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "flights.csv").open("w", newline="") as file:
