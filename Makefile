@@ -3,11 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-<<<<<<< HEAD
-.PHONY: demo test lint bench scale arena audit clean
-=======
-.PHONY: demo test lint bench rivals audit clean
->>>>>>> release
+.PHONY: demo test lint bench scale arena rivals audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,8 +24,8 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/accuracy.py
-<<<<<<< HEAD
 	$(BIN)/python benchmarks/paper.py
+	$(BIN)/python benchmarks/coverage.py
 
 scale: $(VENV)/.ready
 	$(BIN)/python benchmarks/scale.py
@@ -37,14 +33,11 @@ scale: $(VENV)/.ready
 arena: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena_validation.py
 	$(BIN)/python benchmarks/arena.py
-=======
-	$(BIN)/python benchmarks/coverage.py
 
 rivals:
 	$(PYTHON) -m venv $(VENV)-rivals
 	$(VENV)-rivals/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(VENV)-rivals/bin/python benchmarks/flights.py
->>>>>>> release
 
 audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit
