@@ -39,7 +39,9 @@ class _LogScale:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
 
     def decades(self) -> list[float]:
-        exponents = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
+        exponents = range(
+            math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1
+        )
         step = max(1, len(exponents) // 6)
         return [10.0**e for e in exponents if (e - exponents[0]) % step == 0]
 

@@ -33,7 +33,7 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
     factor = math.exp(epsilon)
     about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
     return (
-        "The numbers on this page would have come out much the same had any one row of the table been "
+        "The released numbers would have come out much the same had any one row of the table been "
         "another one. Replacing a row changes the probability of any result by at most a factor of "
         f"e^{epsilon:.3g} ({about}), up to an extra chance of {one_in(delta)}.",
         "This holds for every row and every other row in its place, whatever else someone knows, and "
