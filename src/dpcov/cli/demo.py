@@ -94,16 +94,10 @@ class _Story:
         truth = np.linalg.lstsq(design, rows["arr_delay"].to_numpy())[0]
         related = self._loaded.correlation(["arr_delay", *PREDICTORS])
         exact = np.corrcoef(rows[["arr_delay", *PREDICTORS]].to_numpy().T)
-        first = np.arange(1, len(PREDICTORS) + 1)
-        bounds = related.interval()
         return {
             "mean": _compared(self._loaded.mean(), rows.mean().to_numpy()),
             "correlation with arr_delay": _lines(
-                PREDICTORS,
-                related.values[0, first],
-                bounds.lower[0, first],
-                bounds.upper[0, first],
-                exact[0, first],
+                PREDICTORS, *(m[0, 1:] for m in (related.values, *related.interval(), exact))
             ),
             "arr_delay regressed": _compared(fit.coefficients, truth),
         }
@@ -127,7 +121,7 @@ class _Story:
         account = self._ledger.account("flights")
         print_heading("1. A custodian sets a budget")
         print_text(
-            f"All that may ever be learned from one row: epsilon={_TOTAL} at delta={_DELTA:g}, {account.total}."
+            f"What may ever be learned about one row: epsilon={_TOTAL} at delta={_DELTA:g}, {account.total}."
         )
         print_heading("2. One private release")
         print_text(
@@ -136,9 +130,7 @@ class _Story:
         )
         print_text(f"Predicted error of any variance: {self._loaded.diagnostics['predicted_error']:.2%}.")
         print_heading("3. Any linear question, from the release alone")
-        print_text(
-            "These flights are public, so the exact answers can be shown beside; else they do not exist."
-        )
+        print_text("These flights are public, so exact answers can stand beside; else they stay unknown.")
         for name, lines in questions.items():
             rows = [[line["name"], *(f"{line[key]:.4f}" for key in _KEYS)] for line in lines]
             print_text("")
@@ -147,10 +139,8 @@ class _Story:
         for found in self._loaded.unresolved:
             print_text(f"{found.describe()}.")
         print_heading("5. The budget holds")
-        print_text(
-            f"Spent: {account.spent}. Left: {account.remaining}. Another release at epsilon={_TOO_MUCH}:"
-        )
-        print_text(f"refused: {refusal}")
+        print_text(f"Spent: {account.spent}. Left: {account.remaining}.")
+        print_text(f"Another release at epsilon={_TOO_MUCH} is refused: {refusal}")
         print_heading("6. Files to keep")
         print_text(f"Release: {self._files[_RELEASE]}")
         print_text(f"Report:  {self._files[_PAGE]}")

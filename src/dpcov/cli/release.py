@@ -120,12 +120,12 @@ def release(
         return
     if output is None:
         raise ArgumentError("say where to write the release, such as: -o flights.dpcov")
-    page = page_of(output, report)
     n_columns = wanted.n_columns()
     with ExitStack() as cleaning:
         room = _BYTES_BESIDES + _BYTES_PER_ENTRY * (n_columns + 1) ** 2
         file = OutputFile(output, room=room, overwrite=overwrite)
         cleaning.callback(file.discard)
+        page = page_of(output, report)
         report_file = page_file(page, n_columns, overwrite=overwrite)
         cleaning.callback(report_file.discard)
         result = dpcov.release(

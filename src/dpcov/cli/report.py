@@ -14,7 +14,7 @@ from dpcov.cli.failures import FileError, reported
 from dpcov.cli.files import OutputFile
 from dpcov.cli.output import print_json, print_text
 from dpcov.core import ArgumentError
-from dpcov.ledger import Ledger
+from dpcov.ledger import Account, Entry, Ledger
 from dpcov.report import write_report
 
 _BYTES_BESIDES = 1 << 16
@@ -74,7 +74,8 @@ def write_page(
     release: dpcov.Release, file: OutputFile, name: str, ledger: Ledger | None, dataset: str | None
 ) -> None:
     """Write the page, with the ledger's budget and history if there is a ledger."""
-    account, history = None, ()
+    account: Account | None = None
+    history: tuple[Entry, ...] = ()
     if ledger is not None and dataset is not None:
         account, history = ledger.account(dataset), ledger.history(dataset)
     file.write(lambda path: write_report(release, path, name=name, account=account, history=history))
