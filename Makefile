@@ -11,7 +11,7 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/python examples/flights.py
+	$(BIN)/dpcov demo
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest
@@ -43,4 +43,4 @@ audit: $(VENV)/.ready
 	$(BIN)/python -m pytest -m audit
 
 clean:
-	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots

@@ -7,9 +7,13 @@ from typing import Annotated
 import typer
 
 import dpcov
+from dpcov.cli.ask import ask
+from dpcov.cli.compare import compare
+from dpcov.cli.demo import demo
 from dpcov.cli.ledger import ledger
 from dpcov.cli.plan import plan
 from dpcov.cli.release import release
+from dpcov.cli.report import report
 
 app = typer.Typer(
     name="dpcov",
@@ -19,8 +23,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(release)
+app.add_typer(ask, name="ask")
+app.command()(report)
 app.command()(plan)
 app.add_typer(ledger, name="ledger")
+app.command()(compare)
+app.command()(demo)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001  (typer calls it so)
@@ -43,10 +51,14 @@ def describe(
         dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
         dpcov release f.parquet --rho 0.02 --ledger budget.db --dataset flights -o f.dpcov
 
+    Whoever gets the release reads its report, f.html, and asks:
+
+        dpcov ask f.dpcov regress arr_delay --on dep_delay,distance
+
     Every command takes --json and explains itself with --help. Exit codes:
 
           0  done                            5  a file cannot be read or written
-          1  a bug in dpcov                  6  the rows allow no private answer
+          1  a bug in dpcov                  6  there is no answer: noise hides it
           2  a wrong argument                7  a package is missing
           3  not enough budget             130  interrupted
           4  the ledger cannot be used

@@ -19,12 +19,14 @@ import typer
 
 from dpcov.core import (
     ArgumentError,
+    ArtefactError,
     BudgetError,
     DpcovError,
     LedgerError,
     MissingExtraError,
     NoAnswerError,
     SourceError,
+    UnresolvedError,
 )
 
 
@@ -52,6 +54,8 @@ _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (BudgetError, ExitCode.BUDGET),
     (LedgerError, ExitCode.LEDGER),
     (NoAnswerError, ExitCode.NO_ANSWER),
+    (UnresolvedError, ExitCode.NO_ANSWER),
+    (ArtefactError, ExitCode.FILE),
     (FileError, ExitCode.FILE),
     (SourceError, ExitCode.FILE),
     (OSError, ExitCode.FILE),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,9 +24,21 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
+def print_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print comma-separated values on standard output."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+
+
 def print_text(text: str) -> None:
     """Print text as it is on standard output."""
     _console().print(Text(text), soft_wrap=True)
+
+
+def print_heading(text: str) -> None:
+    """Print a heading, bold on a terminal."""
+    _console().print(Text(f"\n{text}", style="bold"), soft_wrap=True)
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

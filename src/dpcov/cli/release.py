@@ -18,6 +18,7 @@ from dpcov.cli.files import OutputFile
 from dpcov.cli.ledger import account_fields, describe
 from dpcov.cli.output import cost_fields, print_json, print_text
 from dpcov.cli.plan import show_plan
+from dpcov.cli.report import page_file, page_of, write_page
 from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
@@ -42,6 +43,10 @@ def release(
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="The file to write, such as flights.dpcov."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="PAGE", help="The report, an HTML page; by default beside the release."),
+    ] = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -65,6 +70,9 @@ def release(
     intercept: Annotated[
         bool, typer.Option(help="Add a constant column, which makes means and covariances available.")
     ] = True,
+    allow_unvetted: Annotated[
+        bool, typer.Option("--allow-unvetted", help="Accept a method that computes in floating point.")
+    ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger that pays.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger pays.")] = None,
     purpose: Annotated[str, typer.Option(help="What the release is for, for the ledger's history.")] = "",
@@ -112,15 +120,21 @@ def release(
         return
     if output is None:
         raise ArgumentError("say where to write the release, such as: -o flights.dpcov")
+    n_columns = wanted.n_columns()
     with ExitStack() as cleaning:
-        file = OutputFile(output, room=wanted.expected_size(), overwrite=overwrite)
+        room = _BYTES_BESIDES + _BYTES_PER_ENTRY * (n_columns + 1) ** 2
+        file = OutputFile(output, room=room, overwrite=overwrite)
         cleaning.callback(file.discard)
+        page = page_of(output, report)
+        report_file = page_file(page, n_columns, overwrite=overwrite)
+        cleaning.callback(report_file.discard)
         result = dpcov.release(
             wanted.data,
             **wanted.budget,
             columns=wanted.columns,
             method=method,
             intercept=intercept,
+            allow_unvetted=allow_unvetted,
             rng=None if seed is None else np.random.default_rng(seed),
             ledger=wanted.ledger,
             dataset=dataset,
@@ -133,7 +147,12 @@ def release(
         except BaseException as error:
             error.add_note(f"The release is lost, and what it cost is spent: {result.receipt.spent}.")
             raise
-    _show_result(wanted, result, output, as_json=as_json)
+        try:
+            write_page(result, report_file, output.name, wanted.ledger, dataset)
+        except BaseException as error:
+            error.add_note(f"The release is in {output}; only its report is missing: dpcov report {output}")
+            raise
+    _show_result(wanted, result, output, page, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -155,10 +174,9 @@ class _Wanted:
         chosen.check(self.options)
         return resolve_budget(**self.budget, approximate_share=chosen.delta_share(self.options))
 
-    def expected_size(self) -> int:
-        """Return about how many bytes the release will have."""
-        n_columns = len(open_source(self.data, self.columns).columns) + 1
-        return _BYTES_BESIDES + _BYTES_PER_ENTRY * n_columns**2
+    def n_columns(self) -> int:
+        """Return how many columns there will be, without the constant."""
+        return len(open_source(self.data, self.columns).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:
@@ -202,7 +220,7 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
         print_text(f"'{account.name}' has {account.remaining} left, and {account.remaining - cost} after it.")
 
 
-def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, *, as_json: bool) -> None:
+def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Path, *, as_json: bool) -> None:
     account = None
     if wanted.ledger is not None and wanted.dataset is not None:
         account = wanted.ledger.account(wanted.dataset)
@@ -210,6 +228,7 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, *, as_jso
         print_json(
             {
                 "release": str(output),
+                "report": str(page),
                 "rows": result.n_rows,
                 "columns": list(result.columns),
                 "method": result.method,
@@ -220,6 +239,7 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, *, as_jso
         )
         return
     print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
+    print_text(f"Report:  {page}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")

@@ -7,4 +7,13 @@ from dpcov.linear.answers import Answer, Components, Interval, Regression, Spect
 from dpcov.linear.questions import Questions
 from dpcov.linear.unresolved import Combination
 
-__all__ = ["Answer", "Combination", "Components", "Interval", "Questions", "Regression", "Spectrum", "Whitening"]
+__all__ = [
+    "Answer",
+    "Combination",
+    "Components",
+    "Interval",
+    "Questions",
+    "Regression",
+    "Spectrum",
+    "Whitening",
+]

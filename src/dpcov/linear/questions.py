@@ -263,9 +263,7 @@ class Questions:
     def varying(self) -> tuple[int, ...]:
         """The places of the columns whose own spread can be told from noise."""
         spreads = np.diag(self.centred[0])
-        return tuple(
-            i for i in range(len(self.columns)) if spreads[i] > 0 and not self._find_unresolved([i])
-        )
+        return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self._find_unresolved([i]))
 
     @property
     def _factor(self) -> Array:

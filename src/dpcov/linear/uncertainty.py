@@ -98,7 +98,9 @@ class ErrorLaw:
         if self._losses is None:
             return self._normal_deviation(response, sampling=sampling)
         lower, upper = self.interval(np.zeros_like(response.noise), response, _ONE_SIGMA, sampling=sampling)
-        return (upper - lower) / 2
+        width = (upper - lower) / 2
+        # What is certain has an interval of a few of the smallest numbers.
+        return np.asarray(np.where(width < _TINY * 100, 0.0, width))
 
     def interval(
         self, values: Array, response: Response, level: float, *, sampling: bool

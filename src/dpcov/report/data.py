@@ -62,8 +62,8 @@ class SpectrumData:
 class CorrelationData:
     """Correlations in steps of 1/10,000 as little-endian int16, row by row, and which can be told from zero.
 
-    The smallest int16 stands for a correlation that is not known. `told` has one bit a cell, the highest bit of
-    a byte first. Both are base64: 500 columns take 0.7 MB.
+    The smallest int16 stands for a correlation that is not known. `told` has one bit a cell, the highest bit
+    of a byte first. Both are base64: 500 columns take 0.7 MB.
     """
 
     size: int
@@ -205,7 +205,9 @@ def report_data(
     """
     receipt = release.receipt
     delta = account.asked[1] if account is not None and account.asked is not None else USUAL_DELTAS[1]
-    problem, columns, spectrum, correlation, unresolved = "", (), None, None, ()
+    columns: tuple[Column, ...] = ()
+    unresolved: tuple[str, ...] = ()
+    problem, spectrum, correlation = "", None, None
     try:
         columns = _columns(release)
         spectrum = _spectrum(release)

@@ -39,7 +39,9 @@ class _LogScale:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
 
     def decades(self) -> list[float]:
-        exponents = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
+        exponents = range(
+            math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1
+        )
         step = max(1, len(exponents) // 6)
         return [10.0**e for e in exponents if (e - exponents[0]) % step == 0]
 
@@ -96,25 +98,27 @@ def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup
     cell = 44 if labelled else 720 / size
     margin = 10 + 7 * min(_LONGEST_LABEL, max(map(len, names))) if labelled else 0
     side = cell * size
-    parts = [
+    picture = (
         f'<image id="heatmap-cells" x="{margin}" y="{margin}" width="{side:g}" height="{side:g}" '
         f'preserveAspectRatio="none" href="{_png_uri(_colours(values, told))}"/>'
-    ]
+    )
+    parts = [picture]
     if labelled:
         for i, name in enumerate(names):
-            text, centre = escape(_shortened(name)), margin + cell * (i + 0.5)
+            label, centre = escape(_shortened(name)), margin + cell * (i + 0.5)
+            turned = f"translate({centre + 4:g} {margin - 6}) rotate(-90)"
             parts.append(
-                f'<text class="name" x="{margin - 6}" y="{centre + 4:g}" text-anchor="end">{text}</text>'
-                f'<text class="name" transform="translate({centre + 4:g} {margin - 6}) rotate(-90)">{text}</text>'
+                f'<text class="name" x="{margin - 6}" y="{centre + 4:g}" text-anchor="end">{label}</text>'
+                f'<text class="name" transform="{turned}">{label}</text>'
             )
         for i, j in np.ndindex(size, size):
-            kind, text = _cell(values[i, j], told=bool(told[i, j]))
+            kind, text = _cell(float(values[i, j]), told=bool(told[i, j]))
             place = f'x="{margin + cell * (j + 0.5):g}" y="{margin + cell * (i + 0.5) + 4:g}"'
             parts.append(f'<text class="{kind}" {place} text-anchor="middle">{text}</text>')
     hidden = int((~told[~np.eye(size, dtype=bool)]).sum()) // 2
     pairs = size * (size - 1) // 2
-    label = f"Correlations of {size} columns; {hidden} of {pairs} pairs cannot be told from zero."
-    return _svg("heatmap", margin + side, margin + side, label, parts)
+    summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs cannot be told from zero."
+    return _svg("heatmap", margin + side, margin + side, summary, parts)
 
 
 def _scale(spectrum: SpectrumData) -> _LogScale:

@@ -52,8 +52,7 @@ def render_page(data: ReportData) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=_number, bounds=_bounds, csp=_hash)
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "allow_nan": False}
+    environment.filters.update(number=_number, bounds=_bounds, brief=_brief, csp=_hash)
     style, script = _text(_STYLE), _text(_SCRIPT)
     names = [column.name for column in data.columns]
     page: str = environment.from_string(_text(_TEMPLATE)).render(
@@ -88,6 +87,10 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else number(value)
 
 
+def _brief(value: float) -> str:
+    return f"{value:.4g}"
+
+
 def _bounds(value: Bounded) -> str:
     if value.lower is None and value.upper is None:
         return "unknown"
@@ -95,5 +98,5 @@ def _bounds(value: Bounded) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as a string of Python, R or SQL identifiers in double quotes."""
+    """Return a text as Python and R write it."""
     return json.dumps(name, ensure_ascii=False)

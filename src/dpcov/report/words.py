@@ -10,7 +10,16 @@ from dpcov.core import PrivacyCost, Receipt
 # Below one over the number of people that one release is about, for all but the largest tables.
 USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
 _WORDS_FOR = {10**3: "a thousand", 10**6: "a million", 10**9: "a billion"}
-_HUGE_FACTOR = 1e6
+_HUGE_FACTOR, _LARGEST_EXPONENT = 1e6, 700.0
+_NOT_PRIVATE = (
+    "NOT PRIVATE. The noise came from a seeded generator, so anyone who knows or guesses the seed "
+    "can take it away. This release is for tests only: do not publish it if the rows are sensitive."
+)
+_HOLDS = (
+    "This holds for every row and every other row in its place, whatever else someone knows, and "
+    "whatever is computed from this release later."
+)
+_PUBLIC = "Public are only the number of rows, the names of the columns and their types."
 
 
 def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
@@ -23,23 +32,18 @@ def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
 def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
     """Return what was promised to the people in the table, sentence by sentence."""
     if not receipt.private:
-        return (
-            "NOT PRIVATE. The noise came from a seeded generator, so anyone who knows or guesses the seed "
-            "can take it away. This release is for tests only: do not publish it if the rows are sensitive.",
-        )
+        return (_NOT_PRIVATE,)
     epsilon = epsilon_at(receipt.spent, delta)
     if math.isinf(epsilon):
         return (f"This release guarantees {receipt.spent} of zero-concentrated differential privacy.",)
-    factor = math.exp(epsilon)
+    factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
     about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
-    return (
-        "The numbers on this page would have come out much the same had any one row of the table been "
-        "another one. Replacing a row changes the probability of any result by at most a factor of "
-        f"e^{epsilon:.3g} ({about}), up to an extra chance of {one_in(delta)}.",
-        "This holds for every row and every other row in its place, whatever else someone knows, and "
-        "whatever is computed from this release later.",
-        "Public are only the number of rows, the names of the columns and their types.",
+    promise = (
+        "The released numbers would have come out much the same had any one row of the table been another "
+        "one. Replacing a row changes the probability of any result by at most a factor of "
+        f"e^{epsilon:.3g} ({about}), up to an extra chance of {one_in(delta)}."
     )
+    return promise, _HOLDS, _PUBLIC
 
 
 def one_in(chance: Fraction) -> str:

@@ -1,0 +1,217 @@
+"""``dpcov ask``: linear questions to a release. They cost nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dpcov
+from dpcov.cli.answers import print_answers
+from dpcov.cli.arguments import AsJson, read_names, read_whole
+from dpcov.cli.failures import reported
+from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
+from dpcov.core import ArgumentError
+from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee
+
+ask = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+Columns = Annotated[
+    list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")
+]
+Level = Annotated[float, typer.Option(help="Probability of the intervals, each on its own.")]
+Sampling = Annotated[
+    bool, typer.Option("--sampling", help="Intervals for the population that the rows are a sample of.")
+]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
+
+
+@ask.callback()
+def choose(
+    context: typer.Context,
+    release: Annotated[Path, typer.Argument(metavar="OUT", help="The release, such as flights.dpcov.")],
+) -> None:
+    """Ask a release a linear question; it costs nothing, however often.
+
+    Every number comes with an interval that holds the answer of the raw rows with probability --level.
+
+        dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
+        dpcov ask flights.dpcov correlation --columns dep_delay,arr_delay --csv
+    """
+    context.obj = release
+
+
+@ask.command()
+@reported
+def regress(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(help="The column to explain.")],
+    *,
+    on: Annotated[list[str], typer.Option(metavar="A,B,C", help="The columns that explain it.")],
+    ridge: Annotated[float, typer.Option(help="Penalty on squared standardised coefficients.")] = 0.0,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Explain one column by others, by least squares."""
+    found = _load(context, as_json=as_json, as_csv=as_csv).regress(
+        target, read_names(on), ridge=ridge, sampling=sampling
+    )
+    answers = {
+        "coefficients": found.coefficients,
+        "residual_variance": found.residual_variance,
+        "r_squared": found.r_squared,
+    }
+    print_answers(answers, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def pca(
+    context: typer.Context,
+    *,
+    components: Annotated[
+        int, typer.Option(parser=read_whole, metavar="COUNT", help="At most how many, largest first.")
+    ] = 5,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show the directions of largest variance."""
+    release = _load(context, as_json=as_json, as_csv=as_csv)
+    chosen = _chosen(columns)
+    count = min(components, len(release.columns if chosen is None else chosen))
+    found = release.pca(count, chosen, sampling=sampling)
+    answers = {
+        "variances": found.variances,
+        "explained": found.explained,
+        "directions": found.directions,
+    }
+    print_answers(answers, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def correlation(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show how columns go together, from -1 to 1."""
+    answer = _load(context, as_json=as_json, as_csv=as_csv).correlation(_chosen(columns), sampling=sampling)
+    print_answers({"correlation": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def covariance(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show variances and covariances."""
+    answer = _load(context, as_json=as_json, as_csv=as_csv).covariance(_chosen(columns), sampling=sampling)
+    print_answers({"covariance": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def mean(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show means."""
+    answer = _load(context, as_json=as_json, as_csv=as_csv).mean(_chosen(columns), sampling=sampling)
+    print_answers({"mean": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def summary(context: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+    """Say what the release is: columns, rows, guarantee, cost, error, and what noise hides."""
+    release = _load(context, as_json=as_json, as_csv=as_csv)
+    facts = _facts(release)
+    if as_json:
+        print_json(facts)
+    elif as_csv:
+        names = ("column", "mean", "mean lower", "mean upper", "sd", "sd lower", "sd upper")
+        print_csv(names, _column_lines(release))
+    else:
+        _print_summary(release, facts)
+
+
+def _facts(release: dpcov.Release) -> dict[str, Any]:
+    receipt = release.receipt
+    return {
+        "rows": release.n_rows,
+        "columns": list(release.columns),
+        "method": release.method,
+        "private": receipt.private,
+        "spent": cost_fields(receipt.spent),
+        "epsilon": {
+            f"{float(delta):g}": epsilon_at(receipt.spent, delta)
+            for delta in USUAL_DELTAS
+            if delta > receipt.spent.delta
+        },
+        "guarantee": list(guarantee(receipt, USUAL_DELTAS[1])),
+        "predicted_error": release.diagnostics.get("predicted_error"),
+        "unresolved": [f"{found.describe()}." for found in release.unresolved],
+    }
+
+
+def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
+    print_text(f"Rows:      {release.n_rows:,}")
+    print_text(f"Columns:   {len(release.columns)}: {', '.join(release.columns)}")
+    print_text(f"Method:    {release.method}")
+    print_text(f"Spent:     {release.receipt.spent}")
+    for delta, epsilon in facts["epsilon"].items():
+        print_text(f"           epsilon={epsilon:.4g} at delta={delta}")
+    if facts["predicted_error"] is not None:
+        error = f"{facts['predicted_error']:.2%}"
+        print_text(
+            f"Error:     at most {error} of the variance of any combination of columns told from noise"
+        )
+    for i, sentence in enumerate(facts["unresolved"]):
+        print_text(f"{'' if i else 'Hidden:':<10} {sentence}")
+    if not facts["unresolved"]:
+        print_text("Hidden:    nothing")
+    print_text("")
+    for sentence in facts["guarantee"]:
+        print_text(sentence)
+
+
+def _column_lines(release: dpcov.Release) -> list[list[str]]:
+    found, variances = release.mean(), release.variance()
+    means, spreads = found.interval(), variances.interval()
+    return [
+        [name, *(repr(float(v)) for v in (found.values[i], means.lower[i], means.upper[i])),
+         *(repr(float(v) ** 0.5) for v in (variances.values[i], spreads.lower[i], spreads.upper[i]))]
+        for i, name in enumerate(release.columns)
+    ]  # fmt: skip
+
+
+def _load(context: typer.Context, *, as_json: bool, as_csv: bool) -> dpcov.Release:
+    if as_json and as_csv:
+        raise ArgumentError("give --json or --csv, not both.")
+    return dpcov.load(context.obj)
+
+
+def _chosen(columns: list[str] | None) -> list[str] | None:
+    return read_names(columns) if columns else None
