@@ -1,0 +1,149 @@
+"""Broken variants of the core. Each takes away one thing that privacy rests on, and an audit must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from audit.harness import Array, Program
+from numpy.typing import NDArray
+
+from dpcov import opening
+from dpcov.core import Clipping, Curator, SeededBits, curator, multiplicative, spectrum, subsample
+from dpcov.core.gram import GramTask
+from dpcov.core.laplace import discrete_laplace, truncated_laplace
+from dpcov.core.noise import discrete_gaussian
+
+_DRAWING = (curator, multiplicative, spectrum, subsample)
+_FLOATS = np.random.default_rng()
+Mutant = Callable[[pytest.MonkeyPatch, Program], Program]
+
+
+def _less_noise(patch: pytest.MonkeyPatch, share: Fraction) -> None:
+    """Multiply the standard deviation of all noise by the root of `share`, or its scale by `share`'s root."""
+    root = Fraction(np.sqrt(float(share)))
+
+    def gaussian(bits: Any, variance: Any, count: int) -> NDArray[np.int64]:
+        return discrete_gaussian(bits, Fraction(variance) * share, count)
+
+    def laplace(bits: Any, scale: Any) -> int:
+        return discrete_laplace(bits, Fraction(scale) * root)
+
+    def truncated(bits: Any, scale: Any, bound: int) -> int:
+        return truncated_laplace(bits, Fraction(scale) * root, int(bound * root))
+
+    for module in _DRAWING:
+        for name, sampler in (
+            ("discrete_gaussian", gaussian),
+            ("discrete_laplace", laplace),
+            ("truncated_laplace", truncated),
+        ):
+            if hasattr(module, name):
+                patch.setattr(module, name, sampler)
+
+
+def half_the_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    _less_noise(patch, Fraction(1, 4))
+    return program
+
+
+def tenth_of_the_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    _less_noise(patch, Fraction(1, 100))
+    return program
+
+
+def no_square_root_of_two(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    _less_noise(patch, Fraction(1, 2))
+    return program
+
+
+def no_clipping(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """Rows of up to three radii stay as they are."""
+
+    def unclipped(clipping: Clipping, lattice: Any, *rest: Any) -> GramTask:
+        wider = replace(lattice, bound=3 * lattice.bound, clip=3 * lattice.clip)
+        return GramTask(replace(clipping, radius=3 * clipping.radius), wider, *rest)
+
+    for module in (curator, spectrum):
+        patch.setattr(module, "GramTask", unclipped)
+    return program
+
+
+def one_release_too_few(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """Ask twice and pay once."""
+    del patch
+
+    def twice(rows: Array) -> list[float]:
+        first, second = program(rows), program(rows)
+        return [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+
+    return twice
+
+
+def seeded_generator_reused(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    def again() -> SeededBits:
+        return SeededBits(np.random.default_rng(7))
+
+    patch.setattr(opening, "OSEntropy", again)
+    patch.setattr("audit.cases.fresh_bits", again)
+    return program
+
+
+def float_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """Add normal float64 numbers of the right variance to the exact answer."""
+
+    def normal(_bits: Any, variance: Any, count: int) -> Array:
+        return _FLOATS.normal(0.0, np.sqrt(float(variance)), count)
+
+    gram = Curator.gram
+
+    def noisy_gram(self: Curator, *arguments: Any, **options: Any) -> Any:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(curator, "discrete_gaussian", lambda _b, _v, count: np.zeros(count, dtype=np.int64))
+            exact = gram(self, *arguments, **options)
+        noise = normal(None, exact.variance, exact.integers.size).reshape(exact.integers.shape)
+        return replace(exact, integers=exact.integers + (noise + noise.T) / 2)
+
+    patch.setattr(curator, "discrete_gaussian", normal)
+    patch.setattr(Curator, "gram", noisy_gram)
+    return program
+
+
+def sums_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """A well-known mistake with the sparse vector technique: noise on the threshold alone."""
+    drawn = [0]
+
+    def laplace(bits: Any, scale: Any) -> int:
+        drawn[0] += 1
+        return discrete_laplace(bits, scale) if drawn[0] == 1 else 0
+
+    patch.setattr(spectrum, "discrete_laplace", laplace)
+
+    def counted(rows: Array) -> list[float]:
+        drawn[0] = 0
+        return program(rows)
+
+    return counted
+
+
+def rare_results_shown(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """The stability-based histogram without its threshold."""
+    patch.setattr(subsample, "laplace_tail_threshold", lambda _scale, _delta: -(10**9))
+    return program
+
+
+MUTANTS: dict[str, Mutant] = {
+    "half the noise": half_the_noise,
+    "a tenth of the noise": tenth_of_the_noise,
+    "no sqrt 2": no_square_root_of_two,
+    "no clipping": no_clipping,
+    "one release too few": one_release_too_few,
+    "seeded generator reused": seeded_generator_reused,
+    "float noise": float_noise,
+    "sums without noise": sums_without_noise,
+    "rare results shown": rare_results_shown,
+}

@@ -1,0 +1,65 @@
+"""No claim is exceeded, and every mutant is caught: queries, methods, parameters, the command line.
+
+``DPCOV_AUDIT_SHARE`` makes for fewer runs: 0.1 runs a tenth, which proves less and lets mutants escape.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from audit.cases import AGGREGATE, METHODS, QUERIES
+from audit.harness import CONFIDENCE, Case, Claim, Finding, judge, run_case
+from audit.mutants import MUTANTS
+from audit.record import record
+
+CASES = {case.name: case for case in (*QUERIES, *METHODS, AGGREGATE)}
+SHARE = float(os.environ.get("DPCOV_AUDIT_SHARE", "1"))
+# These double the loss, and do not quadruple it: it takes more runs to see.
+LONGER = {"no sqrt 2": 6, "one release too few": 6}
+
+
+def runs_of(case: Case, mutant: str = "") -> int:
+    return max(50, int(case.runs * SHARE * LONGER.get(mutant, 1)))
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", CASES)
+def test_no_event_refutes_the_claim(name: str) -> None:
+    case = CASES[name]
+    finding = run_case(case, runs_of(case))
+    record("claims", name, claim=str(case.claim), neighbours=case.neighbours, confidence=CONFIDENCE,
+           **asdict(finding))  # fmt: skip
+    assert not finding.exceeded
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("name", "mutant"), [(case.name, mutant) for case in CASES.values() for mutant in case.mutants]
+)
+def test_a_mutant_is_caught(name: str, mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES[name]
+    broken = MUTANTS[mutant](monkeypatch, case.program)
+    finding = run_case(case, runs_of(case, mutant), broken)
+    record("mutants", f"{name}: {mutant}", **asdict(finding))
+    assert finding.exceeded
+
+
+def gaussian_samples(shift: float, runs: int = 4000) -> Finding:
+    draw = np.random.default_rng(0).normal
+    return judge(draw(size=(runs, 1)), draw(size=(runs, 1)) + shift, Claim(rho=CASES["gram"].claim.rho))
+
+
+def test_the_judge_accepts_what_is_claimed_and_rejects_twice_the_shift() -> None:
+    # A shift of s costs s^2 / 2. A true claim is rejected with probability below 1e-4.
+    assert not gaussian_samples(np.sqrt(2)).exceeded
+    assert gaussian_samples(2 * np.sqrt(2)).exceeded
+
+
+def test_the_judge_finds_a_probability_that_only_one_neighbour_has() -> None:
+    one, other = np.zeros((2000, 1)), np.zeros((2000, 1))
+    other[::10] = 1.0
+    assert judge(one, other, Claim(epsilon=CASES["gram"].claim.rho)).exceeded
+    assert not judge(one, one, Claim(epsilon=CASES["gram"].claim.rho)).exceeded
