@@ -1,7 +1,7 @@
 """Attacks on the last bits: Mironov (2012) on noise in floating point, Haney et al. (2022) on precision.
 
-If noise is a float64 number and is added to a float64 answer, the last bits of the sum tell which answers it can
-have come from. ``0 + z`` keeps all bits of a small z; ``1 + z`` has none below 2^-53.
+If noise is a float64 number and is added to a float64 answer, the last bits of the sum tell which answers
+it can have come from. ``0 + z`` keeps all bits of a small z; ``1 + z`` has none below 2^-53.
 """
 
 from __future__ import annotations
