@@ -36,8 +36,8 @@ def change(one: Array, other: Array, rule: Rule = Rule.SHRINK, threads: int = 1)
 def rounding_tables() -> tuple[Array, Array]:
     """Products of two columns that lie in [-1, 1]: ones, then small numbers, then minus ones.
 
-    In float32 the small ones round up to a unit that doubles where the sum reaches 2^12. One row less, and
-    it does not.
+    In float32 the small ones round up to a unit that doubles where the sum reaches 2^12. One row less, and it
+    does not.
     """
     big, small = 1 << 12, np.float32(2.0**-12 * 1.01)
     products = np.concatenate([np.ones(big), np.full(big, small), -np.ones(big)]).astype(np.float32)

@@ -150,7 +150,7 @@ def _least_rho(low: float, high: float) -> float:
 
 
 def _with_direction(one: Array, other: Array, pilot: int) -> tuple[Array, Array]:
-    """Add the linear combination that tells the two pilots apart best (Fisher), without outliers."""
+    """Add the linear combination that tells the two pilots apart best (Fisher), with outliers drawn in."""
     pooled = np.concatenate([one[:pilot], other[:pilot]])
     middle = np.median(pooled, axis=0)
     spread = np.maximum(np.median(np.abs(pooled - middle), axis=0), 1e-300)

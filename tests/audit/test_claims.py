@@ -17,12 +17,21 @@ from audit.record import record
 
 CASES = {case.name: case for case in (*QUERIES, *METHODS, AGGREGATE)}
 SHARE = float(os.environ.get("DPCOV_AUDIT_SHARE", "1"))
-# These double the loss, and do not quadruple it: it takes more runs to see.
-LONGER = {"no sqrt 2": 6, "one release too few": 6}
+# The first two double the loss, and do not quadruple it: it takes more runs to see. Others are seen at once.
+FACTORS = {
+    "no sqrt 2": 6.0,
+    "one release too few": 6.0,
+    "no clipping": 0.25,
+    "a tenth of the noise": 0.25,
+    "rare results shown": 0.25,
+    "seeded generator reused": 0.125,
+}
+LEAST_RUNS = 500
 
 
 def runs_of(case: Case, mutant: str = "") -> int:
-    return max(50, int(case.runs * SHARE * LONGER.get(mutant, 1)))
+    runs = max(min(case.runs, LEAST_RUNS), case.runs * FACTORS.get(mutant, 1.0))
+    return max(50, int(runs * SHARE))
 
 
 @pytest.mark.audit
