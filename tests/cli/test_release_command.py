@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -22,6 +23,7 @@ from typer.testing import CliRunner
 import dpcov
 from dpcov.cli.app import app
 from dpcov.ledger import Ledger
+from dpcov.report import render_page, report_data
 
 Shell = Callable[[str], subprocess.CompletedProcess[str]]
 
@@ -53,6 +55,8 @@ def test_a_release_with_what_was_spent_and_what_is_left(shell: Shell, ledger: Le
     made = shell(f"{LINE} --purpose 'spring report' -o out.dpcov")
     assert made.returncode == 0, made.stderr
     assert "out.dpcov" in made.stdout
+    assert "Report:  out.html" in made.stdout
+    assert "spring report" in (tmp_path / "out.html").read_text()
     assert "rho=0.25" in made.stdout
     assert "rho=0.75 of rho=1 for 'people'" in made.stdout
     assert "out.dpcov" in files(tmp_path)
@@ -170,6 +174,30 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing_and_the_cost_is_said(
     assert ledger.remaining("people").rho == Fraction(3, 4)
 
 
+def test_a_report_that_cannot_be_written_leaves_the_release(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("dpcov.cli.report.write_report", full)
+    failed = invoke(f"{LINE} -o out.dpcov")
+    assert failed.exit_code == 5
+    assert "out.html cannot be written: No space left on device" in failed.stderr
+    assert "only its report is missing: dpcov report out.dpcov" in failed.stderr
+    assert files(tmp_path) == {"out.dpcov"}
+    assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_an_existing_report_is_not_replaced(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "out.html").write_text("precious")
+    failed = invoke(f"{LINE} -o out.dpcov")
+    assert failed.exit_code == 5
+    assert "out.html exists already" in failed.stderr
+    assert files(tmp_path) == {"out.html"}
+    assert not ledger.history()
+
+
 def test_ctrl_c_says_what_was_charged_and_leaves_nothing(
     environment: dict[str, str], ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -208,3 +236,53 @@ def test_what_is_printed_and_recorded_does_not_depend_on_a_row(
         Ledger.create(ledger.path).add_dataset("people", rho=1)
     assert seen[0][0] == 0
     assert seen[0] == seen[1]
+
+
+def answers_of(release: dpcov.Release) -> dict[str, Any]:
+    """All in a release that comes from private answers."""
+    return {
+        "_matrix": release._matrix,
+        "noise": release.noise,
+        "tail": release.tail,
+        "diagnostics": release.diagnostics,
+        "receipt": release.receipt,
+    }
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("value", [float("nan"), 1e300, 3.0])
+def test_neighbours_differ_in_private_answers_only(
+    value: float, suffix: str, tmp_path: Path, shell: Shell
+) -> None:
+    """Two tables one row apart, the same noise: every byte that is no private answer is the same."""
+    seen, releases, pages = [], [], []
+    for first in (0.0, value):
+        write_table(tmp_path / "table.parquet", first=first)
+        pl.read_parquet(tmp_path / "table.parquet").write_csv(tmp_path / "table.csv")
+        made = shell(
+            f"dpcov release table.{suffix} --columns c0,c1,c2 --rho 0.25 --seed 1 --not-private -o out.dpcov"
+            " --overwrite && dpcov report out.dpcov -o again.html && cmp out.html again.html && ls -A"
+        )
+        with zipfile.ZipFile(tmp_path / "out.dpcov") as archive:
+            manifest = json.loads(archive.read("manifest.json"))
+            for name in ("noise", "tail", "diagnostics", "sha256", "receipt"):
+                del manifest[name]
+            seen.append((made.returncode, made.stdout, made.stderr, archive.namelist(), manifest))
+        releases.append(dpcov.load(tmp_path / "out.dpcov"))
+        pages.append((tmp_path / "out.html").read_text())
+    assert seen[0][0] == 0, seen[0][2]
+    assert seen[0] == seen[1]
+    first_release, second_release = releases
+    assert (first_release._matrix != second_release._matrix).any()
+    # The page of the second table is that of the first one's release with the second one's answers.
+    moved = replace(first_release, **answers_of(second_release))
+    assert render_page(report_data(moved, "out.dpcov")) == pages[1] != pages[0]
+
+
+def test_the_neighbour_test_would_notice(ledger: Ledger, tmp_path: Path) -> None:
+    """A page that says anything about the rows beyond the answers is another page."""
+    invoke(f"{LINE} --seed 1 --not-private -o out.dpcov")
+    release = dpcov.load(tmp_path / "out.dpcov")
+    leaking = replace(release, versions={**release.versions, "rows": "one is missing"})
+    moved = replace(release, **answers_of(leaking))
+    assert render_page(report_data(moved, "out.dpcov")) != render_page(report_data(leaking, "out.dpcov"))

@@ -16,7 +16,7 @@ from dpcov.core import PrivacyCost, UnresolvedError
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.release import Release
-from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee
+from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
 Array = NDArray[np.float64]
 
@@ -228,7 +228,7 @@ def report_data(
         method=release.method,
         citation="" if known is None else known.citation,
         guarantee=guarantee(receipt, delta),
-        epsilons=tuple((float(d), _rounded(epsilon_at(receipt.spent, d))) for d in deltas),
+        epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
         predicted_error=_rounded(float(release.diagnostics.get("predicted_error", math.nan))),
         problem=problem,
         spectrum=spectrum,
@@ -318,6 +318,10 @@ def _root(value: float, lower: float, upper: float) -> Bounded:
 
 def _bounded(estimate: float, lower: float, upper: float) -> Bounded:
     return Bounded(_rounded(estimate), _rounded(lower), _rounded(upper))
+
+
+def _promise(epsilon: float) -> float | None:
+    return rounded_up(epsilon) if math.isfinite(epsilon) else None
 
 
 def _rounded(value: float) -> float | None:

@@ -41,9 +41,18 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
     promise = (
         "The released numbers would have come out much the same had any one row of the table been another "
         "one. Replacing a row changes the probability of any result by at most a factor of "
-        f"e^{epsilon:.3g} ({about}), up to an extra chance of {one_in(delta)}."
+        f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
     )
     return promise, _HOLDS, _PUBLIC
+
+
+def rounded_up(value: float) -> float:
+    """Return a promise in four digits, never below what it is."""
+    nearest = float(f"{value:.4g}")
+    # A hair of rounding in the last bits of a float is no digit.
+    if nearest >= value * (1 - 1e-12):
+        return nearest
+    return float(f"{nearest + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}")
 
 
 def one_in(chance: Fraction) -> str:

@@ -1,0 +1,58 @@
+"""``dpcov demo`` and ``dpcov compare`` in a real shell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpcov
+from dpcov.cli import demo
+
+Shell = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+def test_the_whole_story(shell: Shell, tmp_path: Path) -> None:
+    shown = shell("dpcov demo && dpcov demo --json")
+    assert shown.returncode == 0, shown.stderr
+    told, _, document = shown.stdout.partition("\n{")
+    assert "Another release at epsilon=2 is refused: dataset 'flights' has rho=" in told
+    assert "sched_dep_time - 100 hour - minute is constant up to the noise" in told
+    facts = json.loads("{" + document)
+    folder = tmp_path / "demo-output"
+    assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "flights.dpcov", "report.html"]
+    release = dpcov.load(folder / "flights.dpcov")
+    assert (release.n_rows, list(release.columns)) == (336_776, demo.COLUMNS)
+    assert release.receipt.private
+    assert release.receipt.epsilon(1e-6) <= 1
+    for line in facts["questions"]["arr_delay regressed"]:
+        assert line["private"] == pytest.approx(line["exact"], rel=0.1)
+    (entry,) = [
+        entry for entry in dpcov.Ledger.open(folder / "budget.db").history() if entry.kind == "charge"
+    ]
+    assert entry.purpose == "demo"
+    assert "336,776" in (folder / "report.html").read_text()
+
+
+def test_methods_side_by_side(shell: Shell, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 3)) * [1, 10, 100]
+    table = pl.DataFrame({name: rows[:, i] for i, name in enumerate("abc")})
+    table.write_parquet(tmp_path / "rows.parquet")
+    table.write_csv(tmp_path / "rows.csv")
+    refused = shell("dpcov compare rows.parquet --rho 0.5")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "NOT PRIVATE" in refused.stderr
+    asked = "--public --rho 0.5 --runs 1 --methods whitening,gaussian"
+    shown = shell(f"dpcov compare rows.parquet {asked}")
+    assert shown.returncode == 0, shown.stderr
+    assert "NOT PRIVATE" in shown.stdout
+    assert "NOT PRIVATE" in shown.stderr
+    found = json.loads(shell(f"dpcov compare rows.csv --columns a,b,c {asked} --json").stdout)
+    assert not found["private"]
+    assert [one["method"] for one in found["outcomes"]] == ["whitening", "gaussian"]
+    assert found["outcomes"][0]["error"] < 0.2 < found["outcomes"][1]["error"]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from report.releases import AWKWARD, small_release
+
+import dpcov
+from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.report import render_page, report_data
+from dpcov.report.figures import _colours, spectrum_figure
+from dpcov.report.words import guarantee, number, one_in, rounded_up
+
+
+@pytest.fixture(scope="module")
+def release() -> dpcov.Release:
+    return small_release()
+
+
+def test_the_data_say_what_the_release_answers(release: dpcov.Release) -> None:
+    data = report_data(release, "people.dpcov")
+    lower, upper = release.mean().interval()
+    for i, column in enumerate(data.columns):
+        assert column.mean is not None
+        assert column.mean.estimate == pytest.approx(release.mean().values[i], rel=1e-5)
+        assert column.mean.lower == pytest.approx(lower[i], rel=1e-5)
+        assert column.mean.upper == pytest.approx(upper[i], rel=1e-5)
+        assert column.spread.estimate == pytest.approx(math.sqrt(release.variance().values[i]), rel=1e-5)
+    assert data.correlation is not None
+    values, told = data.correlation.arrays()
+    np.testing.assert_allclose(values, release.correlation().values, atol=1e-4)
+    bounds = release.correlation().interval()
+    np.testing.assert_array_equal(told, (bounds.lower > 0) | (bounds.upper < 0))
+    assert not told.all()
+    (hidden,) = data.unresolved
+    assert all(name in hidden for name in ("age", "weight", "sum"))
+    assert data.spectrum is not None
+    assert data.spectrum.above == 4
+    assert json.loads(json.dumps(data.to_dict(), allow_nan=False))["n_rows"] == 20_000
+
+
+def test_the_same_release_gives_the_same_page(release: dpcov.Release) -> None:
+    first, second = (render_page(report_data(release, "people.dpcov")) for _ in range(2))
+    assert first == second
+    assert AWKWARD not in first
+    assert "NOT PRIVATE" not in first
+    assert "Not vetted" not in first
+
+
+def test_a_seeded_release_is_stamped() -> None:
+    page = render_page(report_data(small_release(private=False), "people.dpcov"))
+    assert 'role="alert"><strong>NOT PRIVATE.' in page
+    assert "at most a factor" not in page
+
+
+def test_a_release_without_a_constant_has_no_means() -> None:
+    data = report_data(small_release(intercept=False), "people.dpcov")
+    assert data.correlation is None
+    assert all(column.mean is None for column in data.columns)
+    page = render_page(data)
+    assert "means are not known" in page
+    assert 'id="spectrum"' in page
+
+
+def test_a_release_of_nothing_but_noise_says_so() -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    data = report_data(dpcov.release(rows, rho=1e-6, progress=False), "few.dpcov")
+    assert "noise" in data.problem
+    assert "Nothing to show" in render_page(data)
+
+
+def test_an_unvetted_method_is_marked(release: dpcov.Release) -> None:
+    for method in dpcov.methods():
+        if method.available and not method.vetted:
+            rows = np.random.default_rng(0).normal(size=(500, 2))
+            options = {"radius": 10.0} if "radius" in method.requires else {"leverage": 10.0}
+            made = dpcov.release(
+                rows, rho=1, delta=1e-6, method=method.name, allow_unvetted=True, progress=False, **options
+            )
+            assert "<strong>Not vetted.</strong>" in render_page(report_data(made, "x.dpcov"))
+            return
+    pytest.fail("no method is unvetted")
+
+
+def test_words_of_the_guarantee() -> None:
+    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6))
+    promise, *_ = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6))
+    assert "at most a factor of e^1 (about 2.72), up to an extra chance of one in a million." in promise
+    large = PrivacyCost(Fraction(10**8))
+    assert "which is large" in guarantee(Receipt(large, (Charge("all", large),), True), Fraction(1, 100))[0]
+    assert one_in(Fraction(1, 30_000)) == "one in 30,000"
+
+
+@pytest.mark.parametrize("value", [0.88441, 1.0, 2.00001, 12345.6, 0.000123456])
+def test_promises_are_rounded_up(value: float) -> None:
+    assert value <= rounded_up(value) <= value * 1.001
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1234.5678, "1,235"), (-0.5, "-0.5000"), (1e-9, "1.000e-09"), (math.nan, "unknown")],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_colours_tell_sign_strength_and_noise() -> None:
+    values = np.array([[1.0, -0.5], [0.1, math.nan]])
+    told = np.array([[True, True], [True, False]])
+    (strong, negative), (weak, hidden) = _colours(values, told).tolist()
+    assert strong[0] > strong[2]
+    assert negative[2] > negative[0]
+    assert strong[3] > negative[3] > weak[3]
+    assert hidden[0] == hidden[1] == hidden[2]
+
+
+def test_the_spectrum_figure_marks_what_is_lost(release: dpcov.Release) -> None:
+    spectrum = report_data(release, "x").spectrum
+    assert spectrum is not None
+    assert spectrum_figure(spectrum).count('class="point lost"') == 1
