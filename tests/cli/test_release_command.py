@@ -279,7 +279,8 @@ def test_neighbours_differ_in_private_answers_only(
     assert render_page(report_data(moved, "out.dpcov")) == pages[1] != pages[0]
 
 
-def test_the_neighbour_test_would_notice(ledger: Ledger, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("ledger")
+def test_the_neighbour_test_would_notice(tmp_path: Path) -> None:
     """A page that says anything about the rows beyond the answers is another page."""
     invoke(f"{LINE} --seed 1 --not-private -o out.dpcov")
     release = dpcov.load(tmp_path / "out.dpcov")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,11 +73,11 @@ def test_a_release_of_nothing_but_noise_says_so() -> None:
     assert "Nothing to show" in render_page(data)
 
 
-def test_an_unvetted_method_is_marked(release: dpcov.Release) -> None:
+def test_an_unvetted_method_is_marked() -> None:
     for method in dpcov.methods():
         if method.available and not method.vetted:
             rows = np.random.default_rng(0).normal(size=(500, 2))
-            options = {"radius": 10.0} if "radius" in method.requires else {"leverage": 10.0}
+            options: dict[str, Any] = {"radius": 10.0} if "radius" in method.requires else {"leverage": 10.0}
             made = dpcov.release(
                 rows, rho=1, delta=1e-6, method=method.name, allow_unvetted=True, progress=False, **options
             )
