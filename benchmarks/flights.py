@@ -314,7 +314,7 @@ def draw(lines: Sequence[Line], path: Path) -> None:
         axis.set_yscale("log")
         axis.set_xticks(np.arange(len(quantities)) + 0.4 - width / 2, quantities)
         axis.set_ylabel(label)
-        axis.legend()
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(methods), frameon=False)
         if task == "regression":
             axis.axhline(0.01, color="black", linewidth=0.8, linestyle=":")
     figure.savefig(path, dpi=120)

@@ -233,7 +233,7 @@ class Questions:
         lost = self._find_unresolved(chosen)
         if lost:
             reasons = "; ".join(combination.describe() for combination in lost)
-            raise UnresolvedError(f"{what} cannot be told from noise: {reasons}. To go on, {advice}.")
+            raise UnresolvedError(f"{what} cannot be answered: {reasons}. To go on, {advice}.")
 
     def _ratios(self, forms: Array) -> Response:
         response = self.geometry.of_ratios(forms)

@@ -45,9 +45,7 @@ class Combination:
     def describe(self) -> str:
         """Return a sentence."""
         bound = number(self.standard_deviation_at_most)
-        if len(self.coefficients) == 1:
-            return f"{self} hardly varies: its standard deviation is at most {bound}, within the noise"
-        return f"{self} is constant up to the noise: its standard deviation is at most {bound}"
+        return f"{self} cannot be told from a constant: its standard deviation is at most {bound}"
 
 
 def find_unresolved(
@@ -93,7 +91,8 @@ def find_unresolved(
         terms = tuple((names[i], float(raw[i])) for i in order if raw[i])
         variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
         found.append(Combination(terms, math.sqrt(variance)))
-    return found
+    # Under large noise several may have come down to the same few columns.
+    return list({str(combination): combination for combination in found}.values())
 
 
 def told_from_noise(size: int, sigma: float) -> float:

@@ -24,7 +24,10 @@ _LAWS = 128
 _SHAPES = np.linspace(-0.5, 0.45, 20)
 _LOG_PRIOR = 2 * np.log(0.5 - _SHAPES) + 3.5 * np.log(0.501 + _SHAPES)
 _SCALES = np.geomspace(0.02, 1.5, 40)
-_THRESHOLD_SHARES = (0.07, 0.035, 0.02, 0.01, 0.005, 0.0025)
+# The less noise, the fewer rows beyond the threshold serve, and the better a tail they are.
+_ROWS_FOR_NOISE = 175.0
+_LARGEST_SHARE = 0.1
+_HALVINGS = 5
 _FEWEST_ROWS = 100
 _LIGHT = 1e-9
 _REJECTED = 0.01
@@ -80,11 +83,11 @@ def fit_tail(histogram: NormHistogram, radius: float) -> TailLaw | None:
     radius : float
         Where.
     """
-    for share in _THRESHOLD_SHARES:
-        if share * histogram.n_rows < _FEWEST_ROWS and share < _THRESHOLD_SHARES[0]:
-            return None
-        law = _fit_beyond(histogram, radius, share)
-        if law is not None:
+    rows = max(_ROWS_FOR_NOISE * histogram.sigma, _FEWEST_ROWS)
+    share = min(rows / histogram.n_rows, _LARGEST_SHARE)
+    for halving in range(_HALVINGS + 1):
+        law = _fit_beyond(histogram, radius, share / 2**halving)
+        if law is not None or share / 2 ** (halving + 1) * histogram.n_rows < _FEWEST_ROWS:
             return law
     return None
 
