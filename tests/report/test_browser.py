@@ -36,10 +36,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     assert CHROMIUM is not None, "the report must be tested in Chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        # In a container there is no user namespace for the sandbox, and the pages are our own.
-        with playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as running:
-            yield running
+    # In a container there is no user namespace for the sandbox, and the pages are our own.
+    options: dict[str, Any] = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
+    with sync_playwright() as playwright, playwright.chromium.launch(**options) as running:
+        yield running
 
 
 class Visit:
