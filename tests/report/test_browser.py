@@ -37,10 +37,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 def browser() -> Iterator[Browser]:
     assert CHROMIUM is not None, "the report must be tested in Chromium: apt-get install chromium"
     # In a container there is no user namespace for the sandbox, and the pages are our own.
-    with (
-        sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as running,
-    ):
+    options: dict[str, Any] = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
+    with sync_playwright() as playwright, playwright.chromium.launch(**options) as running:
         yield running
 
 

@@ -129,13 +129,15 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     forms = np.zeros((len(chosen), len(questions.columns)))
     forms[:, chosen] = vectors.T / scale
     errors = _EigenvalueErrors(questions, _pairs(questions, forms), values)
-    floor = np.full(len(chosen), math.nan)
+    released, floor = errors.corrected, np.full(len(chosen), math.nan)
     if questions.noise is not None:
         floor = told_from_noise(len(chosen), questions.noise.sigma) * np.square(forms @ factor).sum(axis=1)
+        # Among eigenvalues that are noise the correction is noise as well.
+        released = np.where(values > floor, errors.corrected, values)
     labels = [str(i + 1) for i in range(len(chosen))]
     eigenvalues = questions.answer(
         "eigenvalues of the correlation matrix",
-        errors.corrected,
+        released,
         [labels],
         errors.response,
         sampling=sampling,

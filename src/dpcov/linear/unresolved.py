@@ -83,16 +83,28 @@ def find_unresolved(
     found = []
     for form in _simplify(forms, spreads):
         order, raw = _in_order(form, spreads)
-        for i in reversed(order[1:]):
-            shorter = raw.copy()
-            shorter[i] = 0.0
-            if shorter @ covariance @ shorter < _TOLD * norm * np.square(shorter @ factor).sum():
-                raw = shorter
+        raw = _shortened(raw, order, covariance, factor, sigma)
         terms = tuple((names[i], float(raw[i])) for i in order if raw[i])
         variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
         found.append(Combination(terms, math.sqrt(variance)))
     # Under large noise several may have come down to the same few columns.
     return list({str(combination): combination for combination in found}.values())
+
+
+def _shortened(raw: Array, order: Sequence[int], covariance: Array, factor: Array, sigma: float) -> Array:
+    """Leave out columns, the least one first, as long as what remains cannot be told from noise by itself."""
+    form, left = raw.copy(), len(order)
+    with_columns, mapped = covariance @ form, form @ factor
+    variance = float(form @ with_columns)
+    for i in reversed(order[1:]):
+        own = form[i]
+        shorter = variance - 2 * own * with_columns[i] + own**2 * covariance[i, i]
+        shorter_mapped = mapped - own * factor[i]
+        if shorter < told_from_noise(left - 1, sigma) * float(shorter_mapped @ shorter_mapped):
+            form[i], left = 0.0, left - 1
+            with_columns = with_columns - own * covariance[i]
+            variance, mapped = shorter, shorter_mapped
+    return form
 
 
 def told_from_noise(size: int, sigma: float) -> float:

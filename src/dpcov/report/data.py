@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 _DIGITS = 6
 _CORRELATION_STEPS = 10_000
-_MOST_UNRESOLVED = 50
+_MOST_UNRESOLVED = 20
 
 
 @dataclass(frozen=True)

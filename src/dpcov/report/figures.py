@@ -132,7 +132,7 @@ def _scale(spectrum: SpectrumData) -> _LogScale:
 def _cell(value: float, *, told: bool) -> tuple[str, str]:
     if math.isnan(value):
         return "cell hidden", "?"
-    text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.0f}"
+    text = f"{value:.2f}".replace("0.", ".", 1).replace("-.00", ".00") if abs(value) < 1 else f"{value:.0f}"
     return ("cell strong" if told and abs(value) > 0.55 else "cell" if told else "cell hidden"), text
 
 
