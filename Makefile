@@ -34,7 +34,7 @@ arena: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena.py
 
 audit: $(VENV)/.ready
-	$(BIN)/python -m pytest -m audit
+	$(BIN)/python -m pytest -m audit; status=$$?; $(BIN)/python benchmarks/assurance.py; exit $$status
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -106,7 +106,8 @@ def float_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
             inner.setattr(curator, "discrete_gaussian", lambda _b, _v, count: np.zeros(count, dtype=np.int64))
             exact = gram(self, *arguments, **options)
         noise = normal(None, exact.variance, exact.integers.size).reshape(exact.integers.shape)
-        return replace(exact, integers=exact.integers + (noise + noise.T) / 2)
+        broken: Any = exact.integers + (noise + noise.T) / 2
+        return replace(exact, integers=broken)
 
     patch.setattr(curator, "discrete_gaussian", normal)
     patch.setattr(Curator, "gram", noisy_gram)
