@@ -37,9 +37,9 @@ nothing: each bound is to exceed the claim of the program that the mutant was ma
 _NEIGHBOURS = """## Neighbours with the same private answers
 
 A run on one table records all private answers; a run on a neighbour asks its own rows in earnest, but gets
-the recorded answers. Everything that can be seen (release file, diagnostics, receipt, messages, warnings, log,
-standard output and error, progress) is compared byte by byte. Tables and rows are drawn by hypothesis: NaN,
-infinities, 1e308, subnormals among them.
+the recorded answers. Everything that can be seen (release file, diagnostics, receipt, messages, warnings,
+log, standard output and error, progress) is compared byte by byte. Tables and rows are drawn by hypothesis,
+NaN, infinities, 1e308, subnormals among them.
 """
 
 _INPUT = """## Hostile input
@@ -117,7 +117,7 @@ def page(results: dict[str, Any]) -> str:
     summary = [
         f"- {len(claims)} programs audited, {exceeded} claims exceeded.",
         f"- {len(mutants)} mutants, {caught} caught, {len(mutants) - caught} escaped.",
-        f"- {tried} pairs of neighbours with the same private answers, {differing} with a byte of difference.",
+        f"- {tried} pairs of neighbours with the same private answers, {differing} show a difference.",
         f"- {inputs} hostile inputs; what came of each kind stands below.",
     ]
     confidence = min((case["confidence"] for case in claims.values()), default=0.0)
