@@ -40,7 +40,7 @@ rivals:
 	$(VENV)-rivals/bin/python benchmarks/flights.py
 
 audit: $(VENV)/.ready
-	$(BIN)/python -m pytest -m audit
+	$(BIN)/python -m pytest -m audit; status=$$?; $(BIN)/python benchmarks/assurance.py; exit $$status
 
 clean:
 	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots

@@ -1,9 +1,8 @@
 """Two neighbours, the same private answers: everything that can be seen must be the same, byte for byte.
 
-A first run records the answer of every query. A run on a neighbour asks its own rows in earnest, with
-its own charges,
-scans and progress, but what it hands back is the recorded answer. So whatever differs in the end did not go
-through a private answer: it is a leak.
+A first run records the answer of every query. A run on a neighbour asks its own rows in earnest, with its own
+charges, scans and progress, but what it hands back is the recorded answer. So whatever differs in the end did
+not go through a private answer: it is a leak.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ FACTORS = {
     "no sqrt 2": 6.0,
     "one release too few": 6.0,
     "no clipping": 0.25,
-    "a tenth of the noise": 0.25,
     "rare results shown": 0.25,
     "seeded generator reused": 0.125,
 }

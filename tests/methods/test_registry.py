@@ -29,6 +29,14 @@ def test_the_default_is_vetted_and_needs_nothing() -> None:
     assert not default.requires
 
 
+def test_a_method_shows_whether_it_is_vetted() -> None:
+    assert repr(find_method("whitening")) == "<dpcov method 'whitening': vetted, rho-zCDP>"
+    assert "'exponential': UNVETTED, epsilon-DP" in repr(find_method("exponential"))
+    rates = [method for method in dpcov.methods() if not method.available]
+    assert rates
+    assert all("cannot be run" in repr(method) for method in rates)
+
+
 def test_methods_without_an_algorithm_say_why() -> None:
     with pytest.raises(dpcov.ArgumentError, match=r"sum-of-squares.*listed for its rate"):
         dpcov.release([[1.0]], rho=1, method="kothari-2021")

@@ -14,7 +14,7 @@ from dpcov.methods.estimate import Estimate
 _CONSENT = "allow_unvetted"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Method:
     """An estimator and what one should know before choosing it.
 
@@ -53,6 +53,10 @@ class Method:
     vetted: bool = True
     reason: str = ""
     rate: str = ""
+
+    def __repr__(self) -> str:
+        state = ("vetted" if self.vetted else "UNVETTED") if self.available else "cannot be run"
+        return f"<dpcov method '{self.name}': {state}, {self.privacy}>"
 
     @property
     def available(self) -> bool:

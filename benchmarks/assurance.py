@@ -1,0 +1,150 @@
+"""Turn the figures of ``make audit`` into ``docs/assurance.md``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "assurance.json"
+PAGE = ROOT / "docs" / "assurance.md"
+
+_INTRODUCTION = """# Assurance
+
+Made by `benchmarks/assurance.py` from the figures of the last `make audit`; not edited by hand.
+What is claimed and against whom: [threat-model.md](threat-model.md). What is not:
+[limitations.md](limitations.md).
+"""
+
+_CLAIMS = """## Claims
+
+Every program ran so many times on each of two neighbours that differ as much as they can. A fifth of the
+runs chose what to look at; the others bound from below, by Clopper and Pearson at many thresholds together,
+the privacy loss that the program really has. A claim below its bound would be false, with confidence
+{confidence:.2%}. *rho at least* is such a bound where rho is claimed; *epsilon at least* is the bound at
+the delta where it comes closest to the claim. Runs can refute a claim, never show it: a bound far below its
+claim proves little.
+"""
+
+_MUTANTS = """## Mutants
+
+The same audits of programs that were broken on purpose. An audit that does not catch them would be worth
+nothing: each bound is to exceed the claim of the program that the mutant was made from.
+"""
+
+_NEIGHBOURS = """## Neighbours with the same private answers
+
+A run on one table records all private answers; a run on a neighbour asks its own rows in earnest, but gets
+the recorded answers. Everything that can be seen (release file, diagnostics, receipt, messages, warnings,
+log, standard output and error, progress) is compared byte by byte. Tables and rows are drawn by hypothesis,
+NaN, infinities, 1e308, subnormals among them.
+"""
+
+_INPUT = """## Hostile input
+
+No crash without a clear error, no partial file, no charge lost: each was checked.
+"""
+
+_TIME = """## Time of the samplers
+
+Not claimed, only measured: one draw after another, and whether its time goes with its size (rank
+correlation).
+"""
+
+
+def table(head: list[str], lines: Iterable[list[Any]]) -> str:
+    """Return a Markdown table."""
+    rows = [head, ["---"] * len(head), *[[str(cell) for cell in line] for line in lines]]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def claims_table(claims: dict[str, Any]) -> str:
+    """Return claim and bound of every program."""
+    lines = []
+    for name, case in claims.items():
+        compares_rho = case["claim"].startswith("rho") and "delta" not in case["claim"]
+        lines.append(
+            [
+                name, case["neighbours"], f"{case['runs']:,}", case["claim"],
+                f"{case['rho']:.2f}" if compares_rho else "",
+                f"{case['epsilon']:.2f} of {case['claimed_epsilon']:.2f} at delta={case['delta']:g}",
+                "EXCEEDED" if case["exceeded"] else "holds",
+            ]
+        )  # fmt: skip
+    head = ["program", "neighbours", "runs each", "claim", "rho at least", "epsilon at least", ""]
+    return table(head, lines)
+
+
+def mutants_table(mutants: dict[str, Any]) -> str:
+    """Return what was found about every mutant."""
+    lines = [
+        [
+            *name.split(": ", 1), f"{case['runs']:,}", f"{case['rho']:.2f}",
+            f"{case['epsilon']:.2f} of {case['claimed_epsilon']:.2f}",
+            "caught" if case["exceeded"] else "ESCAPED",
+        ]
+        for name, case in mutants.items()
+    ]  # fmt: skip
+    return table(["program", "mutant", "runs each", "rho at least", "epsilon at least", ""], lines)
+
+
+def facts_table(kind: str, facts: dict[str, Any]) -> str:
+    """Return figures by name, one column for each."""
+    names = list(dict.fromkeys(name for case in facts.values() for name in case))
+    lines = [[name, *(_cell(case.get(field)) for field in names)] for name, case in facts.items()]
+    return table([kind, *(name.replace("_", " ") for name in names)], lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {count}" for name, count in value.items())
+    return str(value)
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the whole page."""
+    claims, mutants = results.get("claims", {}), results.get("mutants", {})
+    exceeded = sum(case["exceeded"] for case in claims.values())
+    caught = sum(case["exceeded"] for case in mutants.values())
+    pairs = results.get("neighbours", {})
+    tried = sum(case["pairs"] for case in pairs.values())
+    differing = sum(case["differing"] for case in pairs.values())
+    inputs = sum(case["tried"] for case in results.get("hostile input", {}).values())
+    summary = [
+        f"- {len(claims)} programs audited, {exceeded} claims exceeded.",
+        f"- {len(mutants)} mutants, {caught} caught, {len(mutants) - caught} escaped.",
+        f"- {tried} pairs of neighbours with the same private answers, {differing} show a difference.",
+        f"- {inputs} hostile inputs; what came of each kind stands below.",
+    ]
+    confidence = min((case["confidence"] for case in claims.values()), default=0.0)
+    parts = [
+        _INTRODUCTION,
+        "\n".join(summary) + "\n",
+        _CLAIMS.format(confidence=confidence),
+        claims_table(claims),
+        _MUTANTS,
+        mutants_table(mutants),
+        _NEIGHBOURS,
+        facts_table("method", pairs),
+        _INPUT,
+        facts_table("kind", results.get("hostile input", {})),
+        "## Load\n",
+        facts_table("what", results.get("load", {})),
+        _TIME,
+        facts_table("sampler", results.get("timing", {})),
+    ]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(json.loads(RESULTS.read_text())))
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
