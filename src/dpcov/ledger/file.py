@@ -148,6 +148,9 @@ class LedgerFile:
                 yield connection
             except sqlite3.Error as error:
                 raise LedgerError(self._explain(error)) from None
+            except UnicodeDecodeError:
+                # Text that is no UTF-8, in a cell or in SQLite's own words about what is wrong.
+                raise LedgerError(self._damaged()) from None
             finally:
                 if connection is not None:
                     # Whatever was not committed is rolled back here.
