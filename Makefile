@@ -13,8 +13,9 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready
 	$(BIN)/dpcov demo
 
+# Two processes with one thread each: threads of BLAS would fight over the same two cores.
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
