@@ -148,10 +148,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         written = 0
-        print(
-            "A release, by scan, and a scan of all rows, as multiples of a bare read plus X.T @ X; a scan as a"
-        )
-        print("multiple of a program that does both; by the clock and by processor time")
+        print("A release, by scan, and a scan of all rows, as multiples of a bare read plus X.T @ X;")
+        print("a scan also as a multiple of a program that does both; by the clock and by processor time")
         print(f"{'rows':>12}{'release':>9}{'scans':>7}{'ratio':>7}{'cpu':>6}{'limit':>7}", end="")
         print(
             f"{'scan':>8}{'ratio':>7}{'cpu':>6}{'program':>9}{'ratio':>7}{'cpu':>6}{'peak MB':>9}{'limit':>7}"
