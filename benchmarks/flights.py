@@ -38,6 +38,8 @@ COEFFICIENTS = [*PREDICTORS, "constant"]
 FEW_COLUMNS = ["dep_delay", "arr_delay", "air_time", "distance", "sched_dep_time", "flight"]
 N_COMPONENTS = 3
 CONFIDENCE = 0.05
+LEVEL = 0.95
+INTERVALS = ("means", "variances", "covariances", "correlations")
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Line:
     exact, median : float
         The answer of the raw rows, and the median answer over the runs; for components, angles in degrees.
     error, worst : float
-        Median and largest relative error of a coefficient; of a component, its angle to the exact one.
+        Median and largest relative error of a coefficient; of a component, its angle to the exact one; of
+        intervals, by how much the share that holds the exact answer misses 95%.
     runs, refused : int
         Draws of noise, and in how many of them the method refused to answer; errors are of the others.
     """
@@ -119,6 +122,26 @@ def dpcov_components(_: Flights, rho: float, seed: int) -> Array:
 def dpcov_few_components(_: Flights, rho: float, seed: int) -> Array:
     """Components of few columns, from the release of all."""
     return dpcov_release(rho, seed).pca(N_COMPONENTS, FEW_COLUMNS).directions.values
+
+
+def dpcov_intervals(data: Flights, rho: float, seed: int) -> Array:
+    """Return the shares of the release's 95% intervals that hold the exact answer, by kind of question."""
+    release = dpcov_release(rho, seed)
+    covariance = np.cov(data.rows.T, bias=True)
+    spread = np.sqrt(np.diag(covariance))
+    own, pairs = np.diag_indices(len(covariance)), np.triu_indices(len(covariance), 1)
+    answers = {
+        "means": (release.mean(), data.rows.mean(axis=0), ...),
+        "variances": (release.covariance(), covariance, own),
+        "covariances": (release.covariance(), covariance, pairs),
+        "correlations": (release.correlation(), covariance / np.outer(spread, spread), pairs),
+    }
+    shares = []
+    for name in INTERVALS:
+        answer, exact, places = answers[name]
+        low, high = answer.interval()
+        shares.append(((low <= exact) & (exact <= high))[places].mean())
+    return np.array(shares)
 
 
 def analyze_gauss(data: Flights, rho: float, seed: int) -> Array:
@@ -277,7 +300,12 @@ def measure(rho: float, runs: int) -> list[Line]:
         found = run_method(name, method, data, rho, runs)
         lines += _component_lines("6 columns", name, found, few, runs)
     found = run_method("dpcov", dpcov_components, data, rho, runs)
-    return lines + _component_lines("13 columns", "dpcov", found, all_columns, runs)
+    lines += _component_lines("13 columns", "dpcov", found, all_columns, runs)
+    found = run_method("dpcov", dpcov_intervals, data, rho, runs)
+    for i, quantity in enumerate(INTERVALS) if len(found) else ():
+        missed = np.abs(found[:, i] - LEVEL)
+        lines.append(Line("intervals", quantity, "dpcov", LEVEL, *_summary(found[:, i], missed, runs)))
+    return lines
 
 
 def _component_lines(columns: str, name: str, found: Array, exact: Array, runs: int) -> list[Line]:
