@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Clipping, LatticeMap, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.budget import Number, as_fraction
 from dpcov.methods.eigenvalue import find_least_eigenvalue
-from dpcov.methods.options import positive
 from dpcov.methods.radius import Ball, find_covering_radius, find_enclosing_ball
+from dpcov.numbers import positive
 from dpcov.opening import Access, opened
 
 _LEAST_AGREEMENT = Fraction(4, 5)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import count, number, share
+from dpcov.numbers import count, number, share
 from dpcov.theory.distributions import Distribution, Gaussian, Matrix, largest_eigenvalue
 
 _KINDS = ("sphere", "least")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import number, share
+from dpcov.numbers import number, share
 from dpcov.theory.distributions import largest_eigenvalue
 
 

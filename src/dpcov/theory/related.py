@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 
-from dpcov.theory.bounds import Bound, count, number, share
+from dpcov.numbers import count, number, share
+from dpcov.theory.bounds import Bound
 
 
 def brown_rows(
