@@ -19,9 +19,9 @@ from scipy.special import chdtri
 from dpcov.core import ArgumentError, PrivacyCost, groups_for_noise, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.methods import find_method, methods
-from dpcov.numbers import count, number, share
 from dpcov.theory.bounds import Bound, least_rows
 from dpcov.theory.mixtures import log_spaced_gaussian
+from dpcov.theory.numbers import count, number, share
 from dpcov.theory.recursion import recursive_error
 from dpcov.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 from dpcov.theory.subsamplability import LARGEST_ALPHA, smallest_size

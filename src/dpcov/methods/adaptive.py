@@ -20,7 +20,7 @@ from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, LogNormGrid
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.methods.gaussian_tables import Matrix, chi_radius
 from dpcov.methods.separate import separate_release
-from dpcov.numbers import positive
+from dpcov.theory.numbers import positive
 
 _TRACE_SHARE = Fraction(1, 8)
 _SEARCH_SHARE = Fraction(1, 8)

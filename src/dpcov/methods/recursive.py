@@ -21,7 +21,7 @@ from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerErr
 from dpcov.methods.eigenvalue import find_least_eigenvalue
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.radius import find_covering_radius
-from dpcov.numbers import positive, share
+from dpcov.theory.numbers import positive, share
 from dpcov.theory.recursion import (
     GROWTH,
     SHRINKING,

@@ -34,7 +34,7 @@ from dpcov.methods.estimate import (
 from dpcov.methods.norms import NormHistogram, fine_grid
 from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
 from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant
-from dpcov.numbers import positive
+from dpcov.theory.numbers import positive
 
 Matrix = NDArray[np.float64]
 
