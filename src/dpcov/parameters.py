@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Clipping, LatticeMap, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.budget import Number, as_fraction
 from dpcov.methods.eigenvalue import find_least_eigenvalue
-from dpcov.methods.options import positive
 from dpcov.methods.radius import Ball, find_covering_radius, find_enclosing_ball
 from dpcov.opening import Access, opened
+from dpcov.theory.numbers import positive
 
 _LEAST_AGREEMENT = Fraction(4, 5)
 

@@ -19,8 +19,9 @@ from scipy.special import chdtri
 from dpcov.core import ArgumentError, PrivacyCost, groups_for_noise, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.methods import find_method, methods
-from dpcov.theory.bounds import Bound, count, least_rows, number, share
+from dpcov.theory.bounds import Bound, least_rows
 from dpcov.theory.mixtures import log_spaced_gaussian
+from dpcov.theory.numbers import count, number, share
 from dpcov.theory.recursion import recursive_error
 from dpcov.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 from dpcov.theory.subsamplability import LARGEST_ALPHA, smallest_size
@@ -189,7 +190,7 @@ def plan(
         limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
     case = _Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
 
-    known = {method.name for method in methods()}
+    runnable = {method.name for method in methods() if method.available}
 
     def entry(
         method: str,
@@ -198,7 +199,7 @@ def plan(
         assumes: str,
         rows_for: Callable[[float], float] | None = None,
     ) -> PlanEntry:
-        available = method.removesuffix("-paper") in known
+        available = method.removesuffix("-paper") in runnable
         if error_at is None:
             found = math.nan
             return PlanEntry(method, found, found, basis, f"{assumes}; give delta to compare", available)
@@ -221,7 +222,7 @@ def plan(
             "Gaussian rows, known m",
             lambda wanted: case.aggregate_rows(wanted / 2),
         ),
-        entry("brown-2023", case.rate(brown_rows), _RATE, "bounded leverage"),
+        entry("leverage", case.rate(brown_rows), _RATE, "no row of high leverage"),
         entry("aden-ali-2020", case.rate(aden_ali_rows), _RATE, "Gaussian rows; no algorithm"),
         entry("kothari-2021", case.rate(kothari_rows), _RATE, "sub-Gaussian rows, robust"),
         entry("alabi-2023", case.rate(alabi_rows), _RATE, "Gaussian rows, robust"),

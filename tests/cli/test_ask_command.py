@@ -120,7 +120,7 @@ def test_a_summary_in_words(shell: Shell, release: dpcov.Release) -> None:
         ("ask out.dpcov regress b --on a --ridge -1", 2, "ridge must be"),
         ("ask out.dpcov mean --level 2", 2, "level must lie"),
         ("ask out.dpcov mean --json --csv", 2, "not both"),
-        ("ask out.dpcov pca --components 0", 2, "n_components"),
+        ("ask out.dpcov pca --components 0", 2, "--components must be at least 1"),
         ("report nothing.dpcov", 5, "cannot be read"),
         ("report out.dpcov -o out.dpcov", 5, "is the release itself"),
         ("report out.dpcov -o no/where.html", 5, "cannot be written"),

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcov.cli.app import app
+from dpcov.cli.output import print_table
 from dpcov.core import PrivacyCost
 from dpcov.ledger import Ledger
 
@@ -102,3 +103,45 @@ def test_help_and_version(shell: Shell) -> None:
     assert shown.returncode == 0
     assert "Exit codes" in shown.stdout
     assert "dpcov ledger create budget.db --dataset flights" in shown.stdout
+
+
+def test_wrong_usage_in_json(shell: Shell) -> None:
+    for line in ("ledger create b.db --dataset a --rho much", "ledger burn b.db", "plan --colums 3"):
+        failed = shell(f"dpcov {line} --json")
+        failure = json.loads(failed.stderr)
+        assert (failed.returncode, failure["exit_code"], failure["error"]) == (2, 2, "argument")
+        assert not failed.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "", "release", "plan", "report", "compare", "demo", "ask", "ask f.dpcov regress", "ask f.dpcov pca",
+        "ask f.dpcov correlation", "ask f.dpcov covariance", "ask f.dpcov mean", "ask f.dpcov summary",
+        "ledger", "ledger create", "ledger show", "ledger history", "ledger close",
+    ],
+)  # fmt: skip
+def test_examples_stand_on_lines_of_their_own(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "100"}, prog_name="dpcov")
+    lines = [line.strip() for line in shown.stdout.splitlines() if "dpcov " in line and "Usage" not in line]
+    examples = [line for line in lines if line.startswith("dpcov ")]
+    assert examples
+    assert not any(" dpcov " in line for line in examples)
+    assert not any("`" in line for line in lines)
+
+
+def test_output_that_nobody_reads_is_no_error(shell: Shell) -> None:
+    found = shell("dpcov plan --rows 1e6 --columns 3 --rho 1 --json | true; echo ${PIPESTATUS[0]}")
+    assert (found.stdout, found.stderr) == ("141\n", "")
+
+
+def test_a_table_too_wide_for_its_terminal_breaks_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+    header, row = ("method", "assumes", "error"), ("recursive-paper", "rows like normal ones", "0.125")
+    for width in (60, 40, 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dpcov.cli.output._WIDTH_OF_A_FILE", width)
+            print_table("title", header, [row])
+        lines = capsys.readouterr().out.splitlines()
+        assert all(len(line.rstrip()) <= max(width, 33) for line in lines)
+        words = " ".join(lines).split()
+        assert all(word in words for cell in (*header, *row) for word in cell.split())

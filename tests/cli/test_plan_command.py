@@ -66,6 +66,7 @@ def test_a_chart_puts_curves_where_they_belong() -> None:
         "        1 |*******oo",
         "          +---------",
         "           110 1e+02  rows",
-        "           o down   * flat",
+        "           o down",
+        "           * flat",
     ]
     assert log_chart({"none": [(1.0, float("nan"))]}, x="rows", y="error") == ""

@@ -312,3 +312,34 @@ def test_whatever_is_charged_and_settled_the_sum_is_exact(
             expected -= amount * (1 - share)
     assert ledger.account("d").spent.rho == expected <= total
     assert math.isclose(float(ledger.remaining("d").rho), float(total - expected), abs_tol=1e-12)
+
+
+def test_a_share_of_delta_can_be_kept_for_methods(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    account = ledger.add_dataset("split", epsilon=3, delta=1e-6, delta_share=Fraction(1, 2))
+    assert account.total.delta == Fraction(1e-6) / 2
+    assert account.asked == (Fraction(3), Fraction(1e-6))
+    assert account.total.epsilon(1e-6) <= 3
+    ledger.charge(
+        "split", resolve_budget(epsilon=1, delta=1e-6, approximate_share=Fraction(1, 2)), method="m"
+    )
+    with pytest.raises(BudgetError, match="Its delta is what is short: give a smaller delta"):
+        ledger.charge("split", PrivacyCost(Fraction(1, 1000), Fraction(1, 10**6)), method="m")
+    for share in (-0.1, 1, math.nan, "half"):
+        with pytest.raises(ArgumentError, match="delta_share"):
+            ledger.add_dataset("other", epsilon=3, delta=1e-6, delta_share=share)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="delta_share goes with epsilon"):
+        ledger.add_dataset("other", rho=1, delta_share=0.5)
+
+
+def test_a_dataset_without_a_delta_says_so_and_which_epsilon_is_left(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("plain", epsilon=3, delta=1e-6)
+    ledger.charge("plain", resolve_budget(epsilon=1, delta=1e-6), method="m")
+    with pytest.raises(BudgetError, match="opened without a delta for methods") as refused:
+        ledger.check("plain", PrivacyCost(Fraction(1, 1000), Fraction(1, 10**7)))
+    assert "delta_share beside epsilon" in str(refused.value)
+    assert "(enough for epsilon=2.77 at delta=1e-06)" in str(refused.value)
+    ledger.check("plain", resolve_budget(epsilon=2.77, delta=1e-6))
+    with pytest.raises(BudgetError):
+        ledger.check("plain", resolve_budget(epsilon=2.78, delta=1e-6))

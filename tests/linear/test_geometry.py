@@ -71,6 +71,19 @@ def forms() -> Array:
     return np.random.default_rng(5).standard_normal((3, D))
 
 
+INSIDE = np.append(np.ones(D - 1), 0.0)
+
+
+def shares(matrix: Array) -> Array:
+    values = np.einsum("ij,jk,ik->i", forms() * INSIDE, matrix, forms() * INSIDE)
+    return np.asarray(values / (INSIDE @ np.diag(matrix)))
+
+
+def respond_for_shares(geometry: Geometry) -> Response:
+    found, total = shares(geometry.covariance), float(INSIDE @ np.diag(geometry.covariance))
+    return geometry.of_shares(forms() * INSIDE, found, INSIDE, total)
+
+
 CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Geometry], Response]]] = {
     "second moment": (lambda s: s, Geometry.of_moment),
     "mean": (lambda s: s[:-1, -1] / s[-1, -1], Geometry.of_mean),
@@ -84,12 +97,7 @@ CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Geometry], Response]]
         lambda s: -correlation(inverse(covariance(s))),
         lambda g: g.of_ratios(inverse(g.covariance)),
     ),
-    "covariance gradients": (
-        lambda s: np.array([np.trace(covariance(s)), covariance(s)[0, 1]]),
-        lambda g: g.of_covariance_gradients(
-            np.array([np.eye(D), (np.eye(D)[[0]].T @ np.eye(D)[[1]] + np.eye(D)[[1]].T @ np.eye(D)[[0]]) / 2])
-        ),
-    ),
+    "shares": (lambda s: shares(covariance(s)), respond_for_shares),
 }
 
 
@@ -117,22 +125,20 @@ def test_without_a_constant_the_moment_itself_is_the_geometry() -> None:
     assert not response.cross.any()
 
 
-def test_mixed_products_respond_like_a_rotation_of_an_eigenvector() -> None:
+def test_directions_respond_like_eigenvectors_that_turn() -> None:
     moment = make_moment()
     noise_map = np.random.default_rng(1).standard_normal(moment.shape)
     geometry = Geometry(moment, noise_map @ noise_map.T, has_constant=True)
     values, vectors = np.linalg.eigh(geometry.covariance)
 
-    def direction(s: Array) -> Array:
-        found = np.linalg.eigh(covariance(s))[1][:, -1]
-        return np.asarray(found * np.sign(found @ vectors[:, -1]))
+    def directions(s: Array) -> Array:
+        found = np.linalg.eigh(covariance(s))[1]
+        return np.asarray((found * np.sign((found * vectors).sum(axis=0))).T[:2])
 
-    gaps = values[-1] - values[:-1]
-    moving = (vectors[:, :-1] / gaps) @ vectors[:, :-1].T
-    response = geometry.of_mixed_products(moving, vectors[:, -1])
-    expected = expected_response(numerical_gradients(direction, moment), moment, noise_map)
-    np.testing.assert_allclose(response.noise, expected["noise"], rtol=1e-4)
-    np.testing.assert_allclose(response.own, expected["own"], rtol=1e-4)
+    response = geometry.of_rotations(vectors.T, values, 2)
+    expected = expected_response(numerical_gradients(directions, moment), moment, noise_map)
+    np.testing.assert_allclose(response.noise.ravel(), expected["noise"], rtol=1e-4)
+    np.testing.assert_allclose(response.own.ravel(), expected["own"], rtol=1e-4)
 
 
 def test_the_covariance_is_positive_semidefinite_whatever_rounding_does() -> None:

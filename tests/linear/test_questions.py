@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 from collections.abc import Callable
 
@@ -198,3 +199,11 @@ def test_relative_errors_survive_schur_complements_submatrices_and_congruence(
         residual = float(noisy.regress("x0", on=on).residual_variance) * complete
         true_residual = float(exact.regress("x0", on=on).residual_variance) * true_complete
         assert abs(residual / true_residual - 1) <= whole * slack
+
+
+def test_components_can_be_pickled_before_and_after_their_errors_are_asked_for() -> None:
+    found = make_release(make_rows(), noise=1e-3).pca(2)
+    early = pickle.loads(pickle.dumps(found))  # noqa: S301  (made here)
+    np.testing.assert_array_equal(early.directions.standard_error, found.directions.standard_error)
+    late = pickle.loads(pickle.dumps(found))  # noqa: S301  (made here)
+    np.testing.assert_array_equal(late.directions.standard_error, found.directions.standard_error)

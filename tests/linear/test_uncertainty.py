@@ -102,3 +102,14 @@ def test_many_answers_are_taken_in_parts() -> None:
     lower, upper = law.interval(np.zeros((70, 70)), response, 0.95, sampling=False)
     assert lower.shape == (70, 70)
     assert np.unique(lower).size == np.unique(upper).size == 1
+
+
+def test_many_answers_without_a_trace_have_the_intervals_that_each_has_alone() -> None:
+    law = ErrorLaw(0.02, 1000.0, Losses(make_tail(), 10_000, has_constant=True))
+    own = np.append(np.geomspace(1e-8, 1e8, 600), [0.0, math.nan])
+    zero = np.zeros_like(own)
+    together = law.interval(zero, Response(np.ones_like(own), own, zero, zero, zero), 0.9, sampling=False)
+    for i in [*range(0, 600, 50), 600, 601]:
+        alone = law.interval(np.zeros(1), make_response(1, own[i], 0, 0, 0), 0.9, sampling=False)
+        for many, one in zip(together, alone, strict=True):
+            np.testing.assert_allclose(many[i], one[0], rtol=2e-3)

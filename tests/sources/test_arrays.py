@@ -106,7 +106,7 @@ def test_every_real_dtype_is_read(dtype: Any) -> None:
         (np.array([[1, None]], dtype=object), "real numbers"),
         (np.ma.masked_array(np.zeros((2, 2))), "masked"),
         ([[1.0, 2.0]], "cannot be read"),
-        (pd.DataFrame({"a": [1.0], "b": ["x"]}), r"not numeric: b\. Choose with columns=\[...\] among: a"),
+        (pd.DataFrame({"a": [1.0], "b": ["x"]}), r"not numeric: b\. Choose columns among: a"),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "no rows"),
         (pl.DataFrame({"t": [None]}, schema={"t": pl.Date}), "not numeric: t"),
         (pd.DataFrame(np.zeros((2, 2))), "no strings"),
@@ -161,3 +161,11 @@ def test_the_table_is_left_as_it_was() -> None:
     before = table.copy()
     gram(table)
     np.testing.assert_array_equal(table, before)
+
+
+def test_a_misspelt_column_is_answered_with_the_nearest() -> None:
+    table = pd.DataFrame({"dep_delay": [1.0], "distance": [2.0]})
+    with pytest.raises(ArgumentError, match=r"not in data: dep_dely\. Did you mean 'dep_delay'\? It has"):
+        open_source(table, ["dep_dely", "distance"])
+    with pytest.raises(ArgumentError, match=r"not numeric: t\. No column is numeric"):
+        open_source(pd.DataFrame({"t": ["x"]}))

@@ -13,4 +13,8 @@ def main() -> None:
         if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
             raise
         sys.exit("Error: the command line needs more packages. Run: pip install 'dpcov[cli]'")
+    if "--json" in sys.argv:
+        from dpcov.cli.failures import run_for_a_program  # noqa: PLC0415  (as above)
+
+        sys.exit(run_for_a_program(app))
     app(prog_name="dpcov")

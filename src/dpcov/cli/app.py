@@ -48,18 +48,24 @@ def describe(
 
     A custodian opens an account that says how much may ever be learned about a dataset, and releases:
 
-        dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
-        dpcov release f.parquet --rho 0.02 --ledger budget.db --dataset flights -o f.dpcov
+    ```text
+    dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
+    dpcov release f.parquet --rho 0.02 --ledger budget.db --dataset flights -o f.dpcov
+    ```
 
     Whoever gets the release reads its report, f.html, and asks:
 
-        dpcov ask f.dpcov regress arr_delay --on dep_delay,distance
+    ```text
+    dpcov ask f.dpcov regress arr_delay --on dep_delay,distance
+    ```
 
     Every command takes --json and explains itself with --help. Exit codes:
 
-          0  done                            5  a file cannot be read or written
-          1  a bug in dpcov                  6  there is no answer: noise hides it
-          2  a wrong argument                7  a package is missing
-          3  not enough budget             130  interrupted
-          4  the ledger cannot be used
+    ```text
+      0  done                            5  a file cannot be read or written
+      1  a bug in dpcov                  6  there is no answer: noise hides it
+      2  a wrong argument                7  a package is missing
+      3  not enough budget             130  interrupted
+      4  the ledger cannot be used     141  the output was cut off, as by head
+    ```
     """

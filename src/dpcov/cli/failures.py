@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class ExitCode(IntEnum):
     NO_ANSWER = 6
     MISSING_EXTRA = 7
     INTERRUPTED = 130
+    CUT_OFF = 141
 
 
 class FileError(DpcovError):
@@ -69,6 +71,11 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
     def run(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read the output, such as head, has enough. Python would complain on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.CUT_OFF) from None
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, typer.Exit | typer.Abort):
                 raise
@@ -78,18 +85,34 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def run_for_a_program(app: typer.Typer) -> int:
+    """Run the command line where ``--json`` was given: wrong usage is reported in JSON as well."""
+    try:
+        return app(prog_name="dpcov", standalone_mode=False) or 0
+    except _WrongUsage as error:
+        sys.stderr.write(_as_json(ExitCode.ARGUMENT, error.format_message(), []))
+        return ExitCode.ARGUMENT
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+
+
+# Whichever click Typer brings along: old ones take click itself, new ones have their own.
+_WrongUsage: Any = typer.BadParameter.__bases__[0]
+
+
 def report(error: BaseException, *, as_json: bool) -> ExitCode:
     """Print what went wrong and what it cost; return the exit code."""
     code = next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.BUG)
     notes = list(getattr(error, "__notes__", []))
     message = _message(error, code)
-    if as_json:
-        failure = {"error": code.name.lower(), "exit_code": int(code), "message": message, "notes": notes}
-        lines = [json.dumps(failure)]
-    else:
-        lines = [f"Error: {message}", *notes]
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    text = "\n".join([f"Error: {message}", *notes, ""])
+    sys.stderr.write(_as_json(code, message, notes) if as_json else text)
     return code
+
+
+def _as_json(code: ExitCode, message: str, notes: list[str]) -> str:
+    failure = {"error": code.name.lower(), "exit_code": int(code), "message": message, "notes": notes}
+    return json.dumps(failure) + "\n"
 
 
 def _message(error: BaseException, code: ExitCode) -> str:

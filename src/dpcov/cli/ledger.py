@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number
 from dpcov.cli.failures import reported
 from dpcov.cli.output import amount, cost_fields, print_json, print_table, print_text
-from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
+from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.ledger import Account, Entry, Ledger
+from dpcov.ledger.book import opening_total
 
 ledger = typer.Typer(
     no_args_is_help=True,
@@ -21,6 +23,11 @@ ledger = typer.Typer(
 
     A ledger is one file. It holds each dataset's total budget, which never changes, and every charge against
     it. A release charges it before any noise is drawn, and is refused if too little is left.
+
+    ```text
+    dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
+    dpcov ledger show budget.db
+    ```
     """,
 )
 
@@ -38,19 +45,32 @@ def create(
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
+    delta_share: Annotated[
+        Fraction,
+        typer.Option(
+            parser=read_number,
+            metavar="SHARE",
+            show_default=False,
+            help="With epsilon: the share of delta kept for methods that need one of their own, such as 0.5; "
+            "none by default.",
+        ),
+    ] = Fraction(0),
     as_json: AsJson = False,
 ) -> None:
     """Open an account for a dataset; the file is made if it does not exist.
 
-    The total can never be raised: it is the promise made to the people in the data.
+    The total can never be raised: it is the promise made to the people in the data. Most methods need no
+    delta of their own; for those that do, keep a share of it with --delta-share, or give --rho and --delta.
 
-        dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
+    ```text
+    dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
+    ```
     """
-    resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    opening_total(rho=rho, epsilon=epsilon, delta=delta, delta_share=delta_share)
     if not dataset.strip():
         raise ArgumentError("dataset must have a name.")
     book = Ledger.open(path) if path.exists() else Ledger.create(path)
-    account = book.add_dataset(dataset, rho=rho, epsilon=epsilon, delta=delta)
+    account = book.add_dataset(dataset, rho=rho, epsilon=epsilon, delta=delta, delta_share=delta_share)
     if as_json:
         print_json({"ledger": str(path), **account_fields(account)})
     else:
@@ -60,7 +80,12 @@ def create(
 @ledger.command()
 @reported
 def show(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> None:
-    """Show what each dataset may spend, has spent, and has left."""
+    """Show what each dataset may spend, has spent, and has left.
+
+    ```text
+    dpcov ledger show budget.db
+    ```
+    """
     book = Ledger.open(path)
     accounts = book.accounts() if dataset is None else (book.account(dataset),)
     if as_json:
@@ -85,7 +110,12 @@ def show(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> 
 @ledger.command()
 @reported
 def history(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> None:
-    """Show every line: when, who, how much, by which method, what for."""
+    """Show every line: when, who, how much, by which method, what for.
+
+    ```text
+    dpcov ledger history budget.db --dataset flights
+    ```
+    """
     entries = Ledger.open(path).history(dataset)
     if as_json:
         print_json({"ledger": str(path), "history": [entry_fields(entry) for entry in entries]})
@@ -117,7 +147,12 @@ def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take no more charges for a dataset, for ever."""
+    """Take no more charges for a dataset, for ever.
+
+    ```text
+    dpcov ledger close budget.db --dataset flights --yes
+    ```
+    """
     book = Ledger.open(path)
     account = book.account(dataset)
     if not yes and not sys.stdin.isatty():

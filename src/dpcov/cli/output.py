@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,7 @@ from dpcov.core import PrivacyCost
 
 # Wide enough that nothing is cut when the output is no terminal.
 _WIDTH_OF_A_FILE = 240
+_GAP = 2
 
 
 def print_json(document: Any) -> None:
@@ -43,14 +45,25 @@ def print_heading(text: str) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; columns that hold numbers are aligned to the right."""
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for index, name in enumerate(header):
-        numeric = bool(rows) and all(_is_numeric(row[index]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    console = _console()
+    columns = list(zip(header, *rows, strict=True))
+    widths = _widths(columns, console.width)
+    if widths is None:
+        _print_records(console, title, header, rows)
+        return
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for (name, *cells), width in zip(columns, widths, strict=True):
+        numeric = bool(rows) and all(map(_is_numeric, cells))
+        table.add_column(name, justify="right" if numeric else "left", width=width)
     for row in rows:
         # Text, since a name may hold what rich would take for markup.
         table.add_row(*(Text(cell) for cell in row))
-    _console().print(table)
+    console.print(table)
+
+
+def page_width() -> int:
+    """Return how many characters fit on a line."""
+    return _console().width
 
 
 def cost_fields(cost: PrivacyCost) -> dict[str, Any]:
@@ -69,6 +82,36 @@ def amount(value: Fraction) -> str:
 
 def _is_numeric(cell: str) -> bool:
     return not cell or cell == "-" or cell.lstrip("-+<~").replace(",", "")[:1].isdigit()
+
+
+def _widths(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
+    """Return a width for each column such that no word is broken, or None if there is no room."""
+    full = [max(map(cell_len, cells)) for cells in columns]
+    widths = [
+        max((cell_len(word) for cell in cells for word in cell.split()), default=0) for cells in columns
+    ]
+    spare = available - sum(widths) - _GAP * (len(columns) - 1)
+    if spare < 0:
+        return None
+    # Columns that want least get it; the others share what is left.
+    order = sorted(range(len(columns)), key=lambda i: full[i] - widths[i])
+    for place, i in enumerate(order):
+        more = min(full[i] - widths[i], spare // (len(order) - place))
+        widths[i] += more
+        spare -= more
+    return widths
+
+
+def _print_records(
+    console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """Print one line a cell, for a terminal too narrow for the table."""
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    width = max(map(cell_len, header))
+    for row in rows:
+        console.print()
+        for name, cell in zip(header, row, strict=True):
+            console.print(Text(f"{name:<{width}}  {cell}".rstrip()), soft_wrap=True)
 
 
 def _console() -> Console:

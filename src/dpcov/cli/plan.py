@@ -12,12 +12,14 @@ import dpcov
 from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number, read_whole
 from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
-from dpcov.cli.output import print_json, print_table, print_text
+from dpcov.cli.output import page_width, print_json, print_table, print_text
 from dpcov.core import ArgumentError
 
 _CHART_POINTS = 9
 _CHART_SPAN = 100.0
 _LARGEST_CHARTED_ERROR = 100.0
+# Rates leave their constants out: a curve of one says nothing beside those of errors.
+_RATE_ONLY = "rate only"
 
 
 @reported
@@ -53,11 +55,15 @@ def plan(
     No table is needed and no budget is spent. The error is relative, in the worst direction: 0.1 means that
     the variance of every combination of columns is off by at most a tenth. Tables with heavy tails have more.
 
-        dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6
-        dpcov plan --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
+    ```text
+    dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6
+    dpcov plan --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
+    ```
     """
     if (rows is None) == (error is None):
         raise ArgumentError("Give either --rows, to learn the error, or --error, to learn the rows.")
+    if columns < 1:
+        raise ArgumentError(f"--columns must be at least 1, got {columns}.")
     # A release adds a constant column.
     asked: dict[str, Any] = {
         "n_columns": columns + 1, "rho": rho, "epsilon": epsilon, "delta": delta, "condition": condition,
@@ -103,9 +109,9 @@ def _chart(centre: float, asked: dict[str, Any]) -> str:
             if one[entry.method].error < _LARGEST_CHARTED_ERROR
         ]
         for entry in plans[0].entries
-        if entry.available
+        if entry.available and entry.basis != _RATE_ONLY
     }
-    return log_chart(series, x="rows", y="error")
+    return log_chart(series, x="rows", y="error", width=min(60, max(20, page_width() - 18)))
 
 
 def _error(value: float) -> str:

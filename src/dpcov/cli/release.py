@@ -29,7 +29,7 @@ _BYTES_BESIDES = 1 << 16
 
 
 def _method_names() -> list[str]:
-    return [method.name for method in dpcov.methods()]
+    return [method.name for method in dpcov.methods() if method.available]
 
 
 @reported
@@ -94,9 +94,11 @@ def release(
     One release answers any linear question: means, covariances, correlations, PCA, regressions. Rows with a
     missing value count as zeros. What was charged stays charged, even if the release fails on its way.
 
-        dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov
-        dpcov release 'part-*.parquet' --rho 0.5 --columns age,height -o f.dpcov
-        dpcov release f.parquet --rho 0.1 --ledger b.db --dataset flights -o f.dpcov
+    ```text
+    dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov
+    dpcov release 'part-*.parquet' --rho 0.5 --columns age,height -o f.dpcov
+    dpcov release f.parquet --rho 0.1 --ledger b.db --dataset flights -o f.dpcov
+    ```
     """
     if (seed is not None) != not_private:
         raise ArgumentError(

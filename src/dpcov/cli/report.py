@@ -38,7 +38,9 @@ def report(
 
     An existing page is replaced. The same release and ledger give the same page.
 
-        dpcov report flights.dpcov --ledger budget.db --dataset flights
+    ```text
+    dpcov report flights.dpcov --ledger budget.db --dataset flights
+    ```
     """
     if (ledger is None) != (dataset is None):
         raise ArgumentError("--ledger and --dataset go together: give both, or neither.")

@@ -9,7 +9,7 @@ import shlex
 import sqlite3
 import unicodedata
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from pathlib import Path
 
@@ -61,13 +61,17 @@ class Ledger:
         rho: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
+        delta_share: Number = 0,
     ) -> Account:
-        """Open an account: `rho` (and `delta` for queries that need one), or `epsilon` with `delta`.
+        """Open an account: `rho` (and `delta` for methods that need one), or `epsilon` with `delta`.
+
+        With `epsilon`, `delta_share` is the share of `delta` kept for methods that need one of their own,
+        such as "unbounded"; the rest of it turns `epsilon` into rho.
 
         The total can never be changed: raising it later would break the promise made to the people
         in the dataset.
         """
-        total = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+        total = opening_total(rho=rho, epsilon=epsilon, delta=delta, delta_share=delta_share)
         asked: tuple[str | None, str | None] = (None, None)
         if epsilon is not None and delta is not None:
             asked = (str(as_fraction(epsilon, "epsilon")), str(as_fraction(delta, "delta")))
@@ -217,7 +221,8 @@ class Ledger:
         if not cost.fits_within(account.remaining):
             raise BudgetError(
                 f"dataset '{account.name}' has {rounded(account.remaining, ROUND_FLOOR)} left of "
-                f"{account.total}; this needs {rounded(cost, ROUND_CEILING)}. "
+                f"{account.total}{_in_epsilon(account)}; this needs {rounded(cost, ROUND_CEILING)}. "
+                f"{_about_delta(account, cost)}"
                 f"Nothing was spent. See what was: {self._command('history', account.name)}"
             )
         return account
@@ -251,14 +256,49 @@ class Ledger:
     def _no_such(self, rows: sqlite3.Connection, dataset: str) -> str:
         names = [name for (name,) in rows.execute("SELECT name FROM dataset ORDER BY key")]
         near = difflib.get_close_matches(dataset, names, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        return (
-            f"{self.path} has no dataset '{dataset}'.{hint} "
-            f"Add it: {self._command('create', dataset)} --rho TOTAL"
-        )
+        hint = f" Did you mean '{near[0]}'? Or add it: " if near else " Add it: "
+        return f"{self.path} has no dataset '{dataset}'.{hint}{self._command('create', dataset)} --rho TOTAL"
 
     def _command(self, action: str, dataset: str) -> str:
         return f"dpcov ledger {action} {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)}"
+
+
+def opening_total(
+    *,
+    rho: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    delta_share: Number = 0,
+) -> PrivacyCost:
+    """Return the total of an account opened with these arguments, as `Ledger.add_dataset` takes them."""
+    kept = as_fraction(delta_share, "delta_share")
+    if not 0 <= kept < 1:
+        raise ArgumentError(f"delta_share must be at least 0 and below 1, got {float(kept):g}.")
+    if kept and epsilon is None:
+        raise ArgumentError("delta_share goes with epsilon; beside rho, all of delta is for methods.")
+    return resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=kept)
+
+
+def _in_epsilon(account: Account) -> str:
+    """Say which epsilon a release may still ask for, if the account was opened in epsilon."""
+    if account.asked is None or account.remaining.rho <= 0:
+        return ""
+    delta = account.asked[1]
+    most = PrivacyCost(account.remaining.rho).epsilon(delta)
+    digits = Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(most * (1 - 1e-9))
+    return f" (enough for epsilon={float(digits):g} at delta={float(delta):g})"
+
+
+def _about_delta(account: Account, cost: PrivacyCost) -> str:
+    if cost.delta <= account.remaining.delta:
+        return ""
+    if account.total.delta:
+        return "Its delta is what is short: give a smaller delta, or use a method without one of its own. "
+    return (
+        "The dataset was opened without a delta for methods that need one of their own: use another method, "
+        "such as whitening. Only when a dataset is opened can it be given one: delta_share beside epsilon, "
+        "or delta beside rho. "
+    )
 
 
 def dataset_key(name: str) -> str:

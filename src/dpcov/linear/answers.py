@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,11 +52,15 @@ class Answer:
     sampling: bool
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     limits: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
-    _response: Response = field(kw_only=True)
+    _given: Response | Callable[[], Response] = field(kw_only=True)
     _law: ErrorLaw = field(kw_only=True)
 
     def __post_init__(self) -> None:
         self.values.flags.writeable = False
+
+    @cached_property
+    def _response(self) -> Response:
+        return self._given if isinstance(self._given, Response) else self._given()
 
     @property
     def standard_error(self) -> Array:

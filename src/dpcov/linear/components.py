@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.linear.answers import Answer, Components, Spectrum
-from dpcov.linear.geometry import pair_squares
+from dpcov.linear.geometry import Geometry, pair_squares
 from dpcov.linear.questions import Questions
 from dpcov.linear.uncertainty import Response
 from dpcov.linear.unresolved import told_from_noise
@@ -53,7 +54,7 @@ def principal_components(
     forms = np.zeros((len(chosen), len(questions.columns)))
     forms[:, chosen] = directions
 
-    errors = _EigenvalueErrors(questions, questions.geometry.of_products(forms), values)
+    errors = _EigenvalueErrors(questions, geometry.of_products(forms), values)
     labels = [f"PC{i + 1}" for i in range(count)]
     corrected = errors.corrected[:count]
     return Components(
@@ -72,7 +73,7 @@ def principal_components(
             "directions of the principal components",
             directions[:count],
             [labels, questions.names(chosen)],
-            _direction_response(questions, forms, errors.gaps, count, chosen),
+            partial(_turning, geometry, forms, values, count, np.array(chosen)),
             sampling=sampling,
             limits=(-1.0, 1.0),
             notes=_equal_pairs(errors.gaps, errors.noise, count),
@@ -165,30 +166,21 @@ def _explained(
     questions: Questions, forms: Array, values: Array, labels: list[str], total: float, *, sampling: bool
 ) -> Answer:
     shares = values / total if total > 0 else np.zeros_like(values)
-    inside = np.zeros(len(questions.columns))
-    inside[np.any(forms != 0, axis=0)] = 1.0
-    squares = np.einsum("ki,kj->kij", forms, forms)
-    gradients = (squares - shares[:, None, None] * np.diag(inside)) / max(total, np.finfo(float).tiny)
+    inside = np.any(forms != 0, axis=0).astype(np.float64)
     return questions.answer(
         "shares of the variance",
         np.clip(shares, 0.0, 1.0),
         [labels],
-        questions.geometry.of_covariance_gradients(gradients),
+        questions.geometry.of_shares(forms, shares, inside, max(total, np.finfo(float).tiny)),
         sampling=sampling,
         limits=(0.0, 1.0),
     )
 
 
-def _direction_response(
-    questions: Questions, forms: Array, gaps: Array, count: int, chosen: Sequence[int]
+def _turning(
+    geometry: Geometry, forms: Array, values: Array, count: int, chosen: NDArray[np.int64]
 ) -> Response:
-    """Respond for ``dv_i = sum over j of v_j (v_j^T dC v_i) / (w_i - w_j)``."""
-    responses = []
-    for i in range(count):
-        others = np.divide(1.0, gaps[i], out=np.zeros(len(gaps)), where=gaps[i] != 0)
-        moving = (forms[:, chosen].T * others) @ forms
-        responses.append(questions.geometry.of_mixed_products(moving, forms[i]).parts())
-    return Response(*(np.array(part) for part in zip(*responses, strict=True)))
+    return geometry.of_rotations(forms, values, count).select((slice(None), chosen))
 
 
 def _equal_pairs(gaps: Array, noise: Array, count: int) -> list[str]:

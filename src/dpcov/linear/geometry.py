@@ -113,18 +113,28 @@ class Geometry:
             constant=-sign * values,
         )
 
-    def of_mixed_products(self, forms: Array, other: Array) -> Response:
-        """Respond for every ``a_i^T dC b`` with ``a_i^T C b = 0``, a_i the rows of `forms`, b `other`."""
-        own, _, _ = self.centred_noise
-        zero = np.zeros(len(forms))
+    def of_rotations(self, forms: Array, values: Array, count: int) -> Response:
+        """Respond for the first `count` eigenvectors v_i of a block of C, the rows of `forms`.
 
-        def squares(matrix: Array) -> Array:
-            mixed = forms @ matrix @ other
-            own_squares = np.einsum("ij,jk,ik->i", forms, matrix, forms) * (other @ matrix @ other)
-            return np.asarray((own_squares + mixed**2) / 2)
-
+        They turn by ``dv_i = sum over j of v_j (v_j^T dC v_i) / (w_i - w_j)``, with w the eigenvalues in
+        `values`; those that are equal are left out.
+        """
+        gaps = values[:count, None] - values
+        inverse = np.divide(1.0, gaps, out=np.zeros_like(gaps), where=gaps != 0)
+        noise = forms @ self.centred_noise[0] @ forms.T
+        mixed = (inverse * noise[:count]) @ forms
+        squares = np.empty_like(mixed)
+        for i, row in enumerate(inverse):
+            moving = row[:, None] * forms
+            squares[i] = noise[i, i] * np.einsum("jr,jr->r", moving, noise @ moving)
+        zero = np.zeros_like(mixed)
         return Response(
-            noise=squares(own), own=squares(self.covariance), cross=zero, trace=zero, constant=zero
+            noise=(squares + mixed**2) / 2,
+            # Among eigenvectors C itself is diagonal.
+            own=values[:count, None] * (inverse**2 @ (values[:, None] * forms**2)) / 2,
+            cross=zero,
+            trace=zero,
+            constant=zero,
         )
 
     def of_ratios(self, forms: Array) -> Response:
@@ -142,12 +152,35 @@ class Geometry:
             constant=zero,
         )
 
-    def of_covariance_gradients(self, gradients: Array) -> Response:
-        """Respond for answers with these symmetric gradients of the covariance, shape (q, d, d)."""
-        centring = np.column_stack([np.eye(len(self.mean)), -self.mean])
-        lifted = centring.T @ gradients @ centring / self.complete
-        lifted[:, -1, -1] -= np.einsum("qij,ij->q", gradients, self.covariance) / self.complete
-        return self.of_gradients(lifted, range(len(self.moment)))
+    def of_shares(self, forms: Array, shares: Array, inside: Array, total: float) -> Response:
+        """Respond for ``a_i^T C a_i / t``, with `total` t the trace of C where `inside` is one.
+
+        The gradients by C are ``(a_i a_i^T - share_i D) / t``, with D the diagonal matrix of `inside`.
+        """
+        own, with_constant, constant = self.centred_noise
+
+        def product(matrix: Array) -> Array:
+            """``tr(G K)`` for every gradient G."""
+            each = np.einsum("ij,jk,ik->i", forms, matrix, forms, optimize=True)
+            return np.asarray((each - shares * (inside @ np.diag(matrix))) / total)
+
+        def squares(matrix: Array) -> Array:
+            """``tr(G K G K)`` for every gradient G."""
+            mapped = forms @ matrix
+            each = np.einsum("ij,ij->i", mapped, forms) ** 2
+            mixed = np.square(mapped) @ inside
+            both = inside @ np.square(matrix) @ inside
+            return np.asarray((each - 2 * shares * mixed + shares**2 * both) / total**2)
+
+        values = product(self.covariance)
+        outer = product(np.outer(with_constant, with_constant))
+        return Response(
+            noise=np.maximum(squares(own) - 2 * values * outer + (values * constant) ** 2, 0.0),
+            own=np.maximum(squares(self.covariance), 0.0),
+            cross=np.zeros_like(values),
+            trace=values,
+            constant=-values,
+        )
 
     def of_gradients(self, gradients: Array, index: Sequence[int]) -> Response:
         """Respond for answers with these symmetric gradients of the second moment's block `index`."""

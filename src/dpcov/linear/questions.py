@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,18 +82,21 @@ class Questions:
         name: str,
         values: Array,
         labels: Sequence[Sequence[str]],
-        response: Response,
+        response: Response | Callable[[], Response],
         *,
         sampling: bool,
         limits: tuple[float, float] = (-math.inf, math.inf),
         notes: Sequence[str] = (),
     ) -> Answer:
-        """Return an answer under this release's law of errors."""
+        """Return an answer under this release's law of errors.
+
+        A `response` that takes long to find may come as a function, called once errors are asked for.
+        """
         if not isinstance(sampling, bool):
             raise ArgumentError(f"sampling must be True or False, got {sampling!r}.")
         return Answer(
             name, np.array(values), tuple(map(tuple, labels)), sampling,
-            notes=tuple(notes), limits=limits, _response=response, _law=self.law,
+            notes=tuple(notes), limits=limits, _given=response, _law=self.law,
         )  # fmt: skip
 
     def second_moment(self, *, sampling: bool) -> Answer:
@@ -106,7 +109,7 @@ class Questions:
             note = "nothing could be told from noise"
             return Answer(
                 "second moment", self.moment.copy(), (names, names), sampling,
-                notes=(note,), _response=Response(*(unknown,) * 5), _law=law,
+                notes=(note,), _given=Response(*(unknown,) * 5), _law=law,
             )  # fmt: skip
         response = self.geometry.of_moment()
         return self.answer("second moment", self.moment, (names, names), response, sampling=sampling)

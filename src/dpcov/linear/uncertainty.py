@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
 from dpcov.core import ArgumentError
@@ -31,6 +32,7 @@ _SEED = 0
 _ALONG_AN_AXIS = 0.15
 _BISECTIONS = 45
 _CHUNK = 4096
+_ANGLES = 257
 _ONE_SIGMA = 0.6826894921370859
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -66,7 +68,7 @@ class Response:
         """Return all five arrays, in the order of the attributes."""
         return self.noise, self.own, self.cross, self.trace, self.constant
 
-    def select(self, index: NDArray[np.int64] | tuple[NDArray[np.int64], ...] | slice) -> Self:
+    def select(self, index: NDArray[np.int64] | tuple[NDArray[np.int64] | slice, ...] | slice) -> Self:
         """Return the responses of some of the answers."""
         return type(self)(*(part[index] for part in self.parts()))
 
@@ -118,8 +120,13 @@ class ErrorLaw:
             return values - width, values + width
         bounds = np.empty((2, values.size))
         flat, deviations = response.flat(), deviation.ravel()
-        for first in range(0, values.size, _CHUNK):
-            part = slice(first, first + _CHUNK)
+        rest = np.arange(values.size)
+        plain = (flat.trace == 0) & (flat.constant == 0) & (flat.cross == 0)
+        if plain.sum() > _ANGLES:
+            bounds[:, plain] = self._losses.plain_quantiles(flat.own[plain], deviations[plain], tails)
+            rest = np.flatnonzero(~plain)
+        for first in range(0, rest.size, _CHUNK):
+            part = rest[first : first + _CHUNK]
             shifts = self._losses.missing(flat.select(part))
             for bound, probability in zip(bounds, tails, strict=True):
                 bound[part] = _mixture_quantile(shifts, deviations[part], probability)
@@ -191,6 +198,25 @@ class Losses:
             own
             + response.constant[:, None] * self._constant
             + 2 * np.sqrt(response.cross)[:, None] * self._cross
+        )
+
+    def plain_quantiles(self, own: Array, deviations: Array, probabilities: tuple[float, float]) -> Array:
+        """Return quantiles of errors whose response is `own` alone, as of correlations and directions.
+
+        Up to their size their laws differ in one number only, the ratio of clipping to noise. So quantiles
+        are found for some ratios and interpolated.
+        """
+        draws = self._first - self._second
+        scale = math.sqrt(np.square(draws).mean()) or 1.0
+        angles = np.linspace(0.0, math.pi / 2, _ANGLES)
+        shifts = np.outer(np.sin(angles), draws / scale)
+        lost = np.sqrt(own / 2) * scale
+        size, angle = np.hypot(lost, deviations), np.arctan2(lost, deviations)
+        return np.array(
+            [
+                size * PchipInterpolator(angles, _mixture_quantile(shifts, np.cos(angles), p))(angle)
+                for p in probabilities
+            ]
         )
 
 

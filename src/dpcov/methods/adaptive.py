@@ -19,8 +19,8 @@ import numpy as np
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, LogNormGrid
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.methods.gaussian_tables import Matrix, chi_radius
-from dpcov.methods.options import positive
 from dpcov.methods.separate import separate_release
+from dpcov.theory.numbers import positive
 
 _TRACE_SHARE = Fraction(1, 8)
 _SEARCH_SHARE = Fraction(1, 8)

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerError
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
-from dpcov.methods.options import positive
 from dpcov.methods.radius import find_covering_radius
+from dpcov.theory.numbers import positive
 
 _RADIUS_SHARE = Fraction(1, 20)
 

@@ -19,7 +19,7 @@ import numpy as np
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.methods.gaussian_tables import Matrix, chi_radius, mapped_back
-from dpcov.methods.options import positive
+from dpcov.theory.numbers import positive
 
 _LAST_SHARE = Fraction(3, 4)
 _CLIPPED = 0.1

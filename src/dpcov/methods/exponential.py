@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
 from dpcov.methods.estimate import Estimate
-from dpcov.methods.options import positive
+from dpcov.theory.numbers import positive
 
 
 def estimate_exponential(

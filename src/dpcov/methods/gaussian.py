@@ -14,7 +14,7 @@ import numpy as np
 
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
-from dpcov.methods.options import positive
+from dpcov.theory.numbers import positive
 
 
 def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:

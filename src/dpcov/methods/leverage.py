@@ -16,7 +16,7 @@ from fractions import Fraction
 from dpcov.core import ArgumentError, Curator, NoAnswerError
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.methods.gaussian_tables import chi_radius
-from dpcov.methods.options import positive
+from dpcov.theory.numbers import positive
 
 _FAILURE = 0.01
 _TEST_SHARE = Fraction(1, 2)

@@ -82,9 +82,8 @@ class Method:
         """Raise an `ArgumentError` for an option that this method does not take."""
         for name in options:
             if name not in self.parameters():
-                raise ArgumentError(
-                    f"method '{self.name}' takes no {name}; it takes: {', '.join(self.parameters())}."
-                )
+                known = ", ".join(self.parameters()) or "no options"
+                raise ArgumentError(f"method '{self.name}' takes no {name}; it takes: {known}.")
 
     def check_consent(self, *, allow_unvetted: bool) -> None:
         """Raise an `ArgumentError` for an unvetted method that was not allowed."""

@@ -19,7 +19,7 @@ import numpy as np
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, Rule
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.gaussian_tables import Matrix, chi_radius, mapped_back
-from dpcov.methods.options import positive
+from dpcov.theory.numbers import positive
 
 LAST_BOUND = 10.0
 """Rounds end when the bound on the condition number is at most this."""

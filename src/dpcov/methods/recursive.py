@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerError, NoisyGram, Shrinking
 from dpcov.methods.eigenvalue import find_least_eigenvalue
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
-from dpcov.methods.options import positive
 from dpcov.methods.radius import find_covering_radius
-from dpcov.theory.bounds import share
+from dpcov.theory.numbers import positive, share
 from dpcov.theory.recursion import (
     GROWTH,
     SHRINKING,

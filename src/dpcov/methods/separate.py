@@ -17,7 +17,7 @@ import numpy as np
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.gaussian_tables import Matrix
-from dpcov.methods.options import positive
+from dpcov.theory.numbers import positive
 
 
 def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estimate:

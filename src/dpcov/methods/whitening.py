@@ -32,9 +32,9 @@ from dpcov.methods.estimate import (
     shrink_to_identity,
 )
 from dpcov.methods.norms import NormHistogram, fine_grid
-from dpcov.methods.options import positive
 from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
 from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant, restored_quantile
+from dpcov.theory.numbers import positive
 
 Matrix = NDArray[np.float64]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -64,6 +65,7 @@ def render_page(data: ReportData) -> str:
         spectrum="" if data.spectrum is None else figures.spectrum_figure(data.spectrum),
         heatmap="" if data.correlation is None else figures.heatmap_figure(data.correlation, names),
         quoted=_quoted,
+        shell=shlex.quote,
     )
     return page
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -115,13 +116,21 @@ def chosen_columns(
     wanted = tuple(present) if columns is None else column_names(columns)
     missing = [name for name in wanted if name not in present]
     if missing:
-        raise ArgumentError(f"columns not in data: {', '.join(missing)}. It has: {', '.join(present)}.")
+        raise ArgumentError(
+            f"columns not in data: {', '.join(missing)}. {_nearest(missing, present)}"
+            f"It has: {', '.join(present)}."
+        )
     if len(set(wanted)) != len(wanted):
         raise ArgumentError("columns must not repeat a name.")
     strange = [name for name in wanted if name not in numeric]
     if strange:
         raise ArgumentError(
             f"columns that are not numeric: {', '.join(strange)}. "
-            f"Choose with columns=[...] among: {', '.join(numeric) or 'none are'}."
+            + (f"Choose columns among: {', '.join(numeric)}." if numeric else "No column is numeric.")
         )
     return wanted
+
+
+def _nearest(missing: Sequence[str], present: Sequence[str]) -> str:
+    near = [name for wrong in missing for name in difflib.get_close_matches(wrong, present, n=1)]
+    return f"Did you mean {', '.join(repr(name) for name in dict.fromkeys(near))}? " if near else ""

@@ -56,7 +56,7 @@ class CsvSource(Table):
         if columns is None:
             raise ArgumentError(
                 "a CSV file does not say which of its columns hold numbers; "
-                f"choose with columns=[...] among: {', '.join(headers[0])}."
+                f"choose columns among: {', '.join(headers[0])}."
             )
         self._header = headers[0]
         wanted = chosen_columns(columns, self._header, self._header)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import count, number, share
+from dpcov.theory.numbers import count, number, share
 from dpcov.theory.subsamplability import bernstein_size
 
 Matrix = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import count, number, share
 from dpcov.theory.distributions import Distribution, Gaussian, Matrix, largest_eigenvalue
+from dpcov.theory.numbers import count, number, share
 
 _KINDS = ("sphere", "least")
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import number, share
 from dpcov.theory.distributions import largest_eigenvalue
+from dpcov.theory.numbers import number, share
 
 
 def outliers_harmless(inliers: NDArray[np.float64], outliers: NDArray[np.float64], fraction: float) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import number, share
+from dpcov.theory.numbers import number, share
 from dpcov.theory.subsamplability import bernstein_size
 
 Matrix = NDArray[np.float64]

@@ -14,7 +14,8 @@ import math
 from dataclasses import dataclass
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import Bound, count, least_rows, number, share
+from dpcov.theory.bounds import Bound, least_rows
+from dpcov.theory.numbers import count, number, share
 from dpcov.theory.subsamplability import LARGEST_ALPHA, check_constants
 
 SHRINKING = 3 / 7

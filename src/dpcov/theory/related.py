@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 
-from dpcov.theory.bounds import Bound, count, number, share
+from dpcov.theory.bounds import Bound
+from dpcov.theory.numbers import count, number, share
 
 
 def brown_rows(

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import Bound, count, least_rows, number, share, whole_rows
+from dpcov.theory.bounds import Bound, least_rows, whole_rows
 from dpcov.theory.distributions import Distribution
+from dpcov.theory.numbers import count, number, share
 from dpcov.theory.recursion import noise_norm, recursive_error
 from dpcov.theory.subsamplability import LARGEST_ALPHA, smallest_size
 

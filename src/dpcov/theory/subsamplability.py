@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 
 from dpcov.core import ArgumentError
-from dpcov.theory.bounds import count, number, share
+from dpcov.theory.numbers import count, number, share
 
 LARGEST_ALPHA = 0.5
 """The main theorem asks for alpha at most this."""
