@@ -189,7 +189,7 @@ def plan(
         limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
     case = _Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
 
-    known = {method.name for method in methods()}
+    known = {method.name for method in methods() if method.available}
 
     def entry(
         method: str,
