@@ -150,8 +150,10 @@ def fitted(estimator: type, rows: Array) -> Callable[[], Any]:
     """Everything that a fitted estimator learned."""
 
     def act() -> Any:
-        made = estimator(rho=2, method="gaussian", release_options={"radius": 50.0})
-        made.fit(rows[:, 1:], rows[:, 0]) if hasattr(made, "predict") else made.fit(rows)
+        made = estimator(rho=20, method="gaussian", release_options={"radius": 3.0})
+        # Columns of one size, so that noise hides none of them.
+        table = rows / [1.0, 30.0]
+        made.fit(table[:, 1:], table[:, 0]) if hasattr(made, "predict") else made.fit(table)
         learned = {name: repr(value) for name, value in vars(made).items() if name.endswith("_")}
         return learned, repr(made), str(made.receipt_)
 
@@ -185,7 +187,7 @@ def test_every_entry_is_covered() -> None:
 @pytest.mark.parametrize("line", [(np.nan, 1.0), (1e308, -1e308), (0.0, 0.0)])
 def test_a_hostile_row_shows_in_no_parameter_and_no_estimator(entry: str, line: tuple[float, float]) -> None:
     make = ENTRIES[entry]
-    assert compare(make(ROWS), make(neighbour(ROWS, 3, line)), refused=True) == []
+    assert compare(make(ROWS), make(neighbour(ROWS, 3, line))) == []
 
 
 @pytest.mark.audit
