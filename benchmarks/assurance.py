@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from proof_notes import Note, lines_of, proof_notes
+
+import dpcov
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "assurance.json"
 PAGE = ROOT / "docs" / "assurance.md"
@@ -38,13 +42,32 @@ _NEIGHBOURS = """## Neighbours with the same private answers
 
 A run on one table records all private answers; a run on a neighbour asks its own rows in earnest, but gets
 the recorded answers. Everything that can be seen (release file, diagnostics, receipt, messages, warnings,
-log, standard output and error, progress) is compared byte by byte. Tables and rows are drawn by hypothesis,
-NaN, infinities, 1e308, subnormals among them.
+log, standard output and error, exit code, progress, report page, ledger, names and sizes of files) is
+compared byte by byte, the time of day left out. Tables and rows are drawn by hypothesis, NaN, infinities,
+1e308, subnormals among them.
 """
 
 _INPUT = """## Hostile input
 
 No crash without a clear error, no partial file, no charge lost: each was checked.
+"""
+
+_ATTACKS = """## Attacks
+
+Published attacks on others and on dpcov: how often they were tried, and how often they told the secret. More
+of them, and the precision of Haney et al. (2022), are in `tests/attacks`.
+"""
+
+_PROOFS = """## Proof notes
+
+One for each mechanism, beside its code: statement, precondition, proof, the machine's arithmetic, status.
+Lines are those of the code when this page was made.
+"""
+
+_METHODS = """## Methods
+
+Vetted methods compute with exact integers and exact noise. The others are proved for real numbers, and run
+with `allow_unvetted=True` only.
 """
 
 _TIME = """## Time of the samplers
@@ -90,6 +113,37 @@ def mutants_table(mutants: dict[str, Any]) -> str:
     return table(["program", "mutant", "runs each", "rho at least", "epsilon at least", ""], lines)
 
 
+def notes_on_claims(claims: dict[str, Any]) -> str:
+    """Return why some programs have no milder mutants."""
+    programs: dict[str, list[str]] = {}
+    for name, case in claims.items():
+        if case.get("note"):
+            programs.setdefault(case["note"], []).append(name)
+    return "".join(f"*{', '.join(names)}.* {note}\n\n" for note, names in programs.items())
+
+
+def methods_table() -> str:
+    """Return which methods are vetted."""
+    return table(
+        ["method", "status", "guarantee"],
+        [[method.name, method.status, method.privacy] for method in dpcov.methods() if method.available],
+    )
+
+
+def notes_table() -> str:
+    """Return which lines of code every proof note covers."""
+    return table(["note", "about", "lines of code", "status"], [_note(note) for note in proof_notes()])
+
+
+def _note(note: Note) -> list[str]:
+    covered = []
+    for path, name in note.code:
+        first, last = lines_of(path, name)
+        covered.append(f"`{path.name}` {name + ' ' if name else ''}{first}-{last}")
+    place = note.path.relative_to(ROOT)
+    return [f"[{note.path.name}](../{place})", note.title, ", ".join(covered), note.status]
+
+
 def facts_table(kind: str, facts: dict[str, Any]) -> str:
     """Return figures by name, one column for each."""
     names = list(dict.fromkeys(name for case in facts.values() for name in case))
@@ -126,16 +180,23 @@ def page(results: dict[str, Any]) -> str:
         "\n".join(summary) + "\n",
         _CLAIMS.format(confidence=confidence),
         claims_table(claims),
+        notes_on_claims(claims),
         _MUTANTS,
         mutants_table(mutants),
         _NEIGHBOURS,
-        facts_table("method", pairs),
+        facts_table("what", pairs),
+        _ATTACKS,
+        facts_table("attack", results.get("attacks", {})),
         _INPUT,
         facts_table("kind", results.get("hostile input", {})),
         "## Load\n",
         facts_table("what", results.get("load", {})),
         _TIME,
         facts_table("sampler", results.get("timing", {})),
+        _METHODS,
+        methods_table(),
+        _PROOFS,
+        notes_table(),
     ]
     return "\n".join(parts)
 

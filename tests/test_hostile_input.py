@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ SETTINGS = settings(
 CODES = {0, 2, 3, 4, 5, 6, 7}
 
 WORDS = (
+    "methods", "ask", "report", "summary",
     "release", "plan", "ledger", "create", "show", "history", "table.csv", "no.csv", "budget.db", "--rho",
     "1", "0.1", "-1", "nan", "1e999", "1/3", "--epsilon", "--delta", "1e-6", "--columns", "a,b", "a,a",
     "c", "", "--method", "gaussian", "whitening", "recursive", "--option", "radius=1", "radius=x", "m=2",
@@ -118,6 +121,39 @@ def test_a_damaged_ledger_pays_in_full_or_refuses(
     check_ledger(tmp_path_factory.mktemp("ledger"), changes, length)
 
 
+@cache
+def release_file() -> bytes:
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "made.dpcov"
+        dpcov.release(rows, rho=1, columns=["a", "b"], progress=False).save(path)
+        return path.read_bytes()
+
+
+def check_release(folder: Path, changes: list[tuple[int, int]], length: float) -> str:
+    """Damage a release, ask it and make its report; return what happened."""
+    path = folder / "made.dpcov"
+    path.write_bytes(damaged(release_file(), changes, length))
+    codes = set()
+    for words in (["ask", str(path), "summary"], ["report", str(path)]):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code in CODES, (words, done.output, done.exception)
+        assert "Traceback" not in done.output
+        assert done.exit_code == 0 or done.stderr.strip()
+        codes.add(done.exit_code)
+    made = {file.name for file in folder.iterdir()} - {path.name}
+    assert made == ({"made.html"} if codes == {0} else set())
+    return "read" if codes == {0} else "refused"
+
+
+@given(*DAMAGE)
+@SETTINGS
+def test_a_damaged_release_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], length: float
+) -> None:
+    check_release(tmp_path_factory.mktemp("release"), changes, length)
+
+
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "float16": (pa.float16(), [np.float16(1)] * 4),
     "float32": (pa.float32(), [1.0, None, float("nan"), float("inf")]),
@@ -172,7 +208,6 @@ def test_a_strange_parquet_file_is_read_or_refused(
 
 
 @given(*DAMAGE)
-@example([(2167, 128)], 1.0)  # no UTF-8, which SQLite notices
 @SETTINGS
 def test_a_damaged_parquet_file_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], length: float
@@ -226,6 +261,11 @@ def test_many_hostile_inputs(tmp_path_factory: pytest.TempPathFactory) -> None:
     def ledgers(changes: list[tuple[int, int]], length: float) -> None:
         count("damaged ledgers", check_ledger(tmp_path_factory.mktemp("l"), changes, length))
 
+    @given(*DAMAGE)
+    @longer
+    def releases(changes: list[tuple[int, int]], length: float) -> None:
+        count("damaged releases", check_release(tmp_path_factory.mktemp("r"), changes, length))
+
     @given(*SCHEMA)
     @longer
     def schemas(kinds: list[str], names: list[str], n_rows: int) -> None:
@@ -248,7 +288,7 @@ def test_many_hostile_inputs(tmp_path_factory: pytest.TempPathFactory) -> None:
         path.write_bytes(("a,b\n" + text).encode("utf-8", "surrogatepass"))
         count("CSV texts", check_table(path, ["a", "b"]))
 
-    for check in (commands, ledgers, schemas, parquet, texts):
+    for check in (commands, ledgers, releases, schemas, parquet, texts):
         check()
     for kind, outcomes in seen.items():
         record("hostile input", kind, tried=sum(outcomes.values()), outcomes=outcomes)

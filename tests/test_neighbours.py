@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from audit.cases import to_be_audited
 from audit.record import record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,10 +19,13 @@ from replay import QUERIES, compare
 from typer.testing import CliRunner
 
 import dpcov
+from dpcov import learn
 from dpcov.cli.app import app
 from dpcov.core import Curator
+from dpcov.ledger import Ledger
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.method import Method
+from dpcov.report import render_page, report_data
 from dpcov.sources import ArraySource
 
 Array = NDArray[np.float64]
@@ -71,6 +76,8 @@ def released(folder: Path, rows: Array, method: str, **more: Any) -> Callable[[]
             str(made.receipt),
             repr(made.diagnostics),
             unresolved(made),
+            render_page(report_data(made, "made.dpcov")),
+            {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
         )
 
     return act
@@ -134,20 +141,104 @@ def test_no_row_of_a_hostile_table_shows_anywhere(
         record("neighbours", method, pairs=tried[0], differing=differing[0])
 
 
+def asked(function: Callable[..., Any], rows: Array, **options: Any) -> Callable[[], Any]:
+    """Everything about a private parameter that can be seen."""
+    return lambda: repr(function(rows, **options))
+
+
+def fitted(estimator: type, rows: Array) -> Callable[[], Any]:
+    """Everything that a fitted estimator learned."""
+
+    def act() -> Any:
+        made = estimator(rho=20, method="gaussian", release_options={"radius": 3.0})
+        # Columns of one size, so that noise hides none of them.
+        table = rows / [1.0, 30.0]
+        made.fit(table[:, 1:], table[:, 0]) if hasattr(made, "predict") else made.fit(table)
+        learned = {name: repr(value) for name, value in vars(made).items() if name.endswith("_")}
+        return learned, repr(made), str(made.receipt_)
+
+    return act
+
+
+ENTRIES: dict[str, Callable[[Array], Callable[[], Any]]] = {
+    "covering_radius": lambda rows: asked(dpcov.covering_radius, rows, rho=1),
+    "enclosing_ball": lambda rows: asked(dpcov.enclosing_ball, rows, rho=50),
+    "least_eigenvalue": lambda rows: asked(
+        dpcov.least_eigenvalue, rows, m=2, epsilon=8, delta=0.1, radius=50.0
+    ),
+    "subsamplability": lambda rows: asked(
+        dpcov.subsamplability, rows, m=4, epsilon=1, delta=0.1, radius=50.0
+    ),
+    "PrivateCovariance": lambda rows: fitted(learn.PrivateCovariance, rows),
+    "PrivatePCA": lambda rows: fitted(learn.PrivatePCA, rows),
+    "PrivateWhitener": lambda rows: fitted(learn.PrivateWhitener, rows),
+    "PrivateLinearRegression": lambda rows: fitted(learn.PrivateLinearRegression, rows),
+    "PrivateRidge": lambda rows: fitted(learn.PrivateRidge, rows),
+}
+
+
+def test_every_entry_is_covered() -> None:
+    named = {name.rpartition(".")[2] for name in to_be_audited() if name.startswith("dpcov.")}
+    # These two are a release and nothing else.
+    assert set(ENTRIES) == named - {"second_moment", "covariance"}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("line", [(np.nan, 1.0), (1e308, -1e308), (0.0, 0.0)])
+def test_a_hostile_row_shows_in_no_parameter_and_no_estimator(entry: str, line: tuple[float, float]) -> None:
+    make = ENTRIES[entry]
+    assert compare(make(ROWS), make(neighbour(ROWS, 3, line))) == []
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_row_shows_in_a_parameter_or_an_estimator(entry: str) -> None:
+    tried, differing = [0], [0]
+
+    @given(st.lists(PAIR, min_size=1, max_size=6), PAIR)
+    @settings(SETTINGS, max_examples=60, database=None)
+    def fuzz(lines: list[tuple[float, float]], line: tuple[float, float]) -> None:
+        rows = ROWS.copy()
+        rows[: len(lines)] = lines
+        tried[0] += 1
+        found = compare(ENTRIES[entry](rows), ENTRIES[entry](neighbour(rows, 0, line)), refused=True)
+        differing[0] += bool(found)
+        assert found == []
+
+    try:
+        fuzz()
+    finally:
+        record("neighbours", entry, pairs=tried[0], differing=differing[0])
+
+
+TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+
+
 def commanded(folder: Path, lines: list[str], *more: str) -> Callable[[], Any]:
-    """Everything that can be seen of the command line on a CSV file with these lines."""
+    """Everything that can be seen of the command line on a CSV file with these lines, the time left out."""
 
     def act() -> Any:
         for path in folder.iterdir():
             path.unlink()
+        ledger = Ledger.create(folder / "budget.db")
+        ledger.add_dataset("people", rho=10)
         table = folder / "table.csv"
         table.write_text("\n".join(["a,b", *lines]) + "\n")
         made = CliRunner().invoke(
-            app, ["release", str(table), "--columns", "a,b", "-o", str(folder / "made.dpcov"), *more]
-        )
+            app,
+            ["release", str(table), "--columns", "a,b", "-o", str(folder / "made.dpcov"), "--ledger",
+             str(ledger.path), "--dataset", "people", *more],
+        )  # fmt: skip
         table.unlink()
-        files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-        return made.exit_code, made.stdout, made.stderr, files
+        charges = [(e.kind, e.method, e.purpose, str(e.cost), e.private) for e in ledger.history("people")]
+        sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+        # A ledger's lines hold the time; what else it holds was compared above.
+        contents = {
+            path.name: TIME.sub("", path.read_bytes().decode("latin-1"))
+            for path in sorted(folder.iterdir())
+            if not path.name.startswith("budget.db")
+        }
+        return made.exit_code, TIME.sub("", made.stdout), made.stderr, charges, sizes, contents
 
     return act
 
@@ -157,19 +248,45 @@ CELL = st.one_of(
 )
 
 
-@given(CELL, CELL, st.sampled_from([("--rho", "1", "--method", "gaussian", "--option", "radius=1"),
-                                    ("--rho", "4"), ("--rho", "1e-200")]))  # fmt: skip
-@SETTINGS
+COMMANDS = st.sampled_from(
+    [("--rho", "1", "--method", "gaussian", "--option", "radius=1"), ("--rho", "4"), ("--rho", "4", "--json"),
+     ("--rho", "1e-200"), ("--rho", "20")]
+)  # fmt: skip
+
+
+def command_differences(folder: Path, cells: tuple[str, str], options: tuple[str, ...]) -> list[str]:
+    lines = [f"{a!r},{b!r}" for a, b in ROWS.tolist()]
+    other = [*lines]
+    other[5] = ",".join(cells)
+    # The last two spend too little or too much.
+    refused = options[1] in {"1e-200", "20"}
+    return compare(commanded(folder, lines, *options), commanded(folder, other, *options), refused=refused)
+
+
+@given(CELL, CELL, COMMANDS)
+@settings(SETTINGS, max_examples=15)
 def test_the_command_line_tells_nothing_of_a_cell(
     tmp_path_factory: pytest.TempPathFactory, first: str, second: str, options: tuple[str, ...]
 ) -> None:
-    folder = tmp_path_factory.mktemp("command")
-    lines = [f"{a!r},{b!r}" for a, b in ROWS.tolist()]
-    other = [*lines]
-    other[5] = f"{first},{second}"
-    refused = "1e-200" in options
-    one, two = commanded(folder, lines, *options), commanded(folder, other, *options)
-    assert compare(one, two, refused=refused) == []
+    assert command_differences(tmp_path_factory.mktemp("command"), (first, second), options) == []
+
+
+@pytest.mark.audit
+def test_the_command_line_tells_nothing_of_many_cells(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder, tried, differing = tmp_path_factory.mktemp("command"), [0], [0]
+
+    @given(CELL, CELL, COMMANDS)
+    @settings(SETTINGS, max_examples=150, database=None)
+    def fuzz(first: str, second: str, options: tuple[str, ...]) -> None:
+        tried[0] += 1
+        found = command_differences(folder, (first, second), options)
+        differing[0] += bool(found)
+        assert found == []
+
+    try:
+        fuzz()
+    finally:
+        record("neighbours", "command line", pairs=tried[0], differing=differing[0])
 
 
 def test_a_warning_that_tells_of_a_row_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

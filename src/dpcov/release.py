@@ -22,7 +22,7 @@ from dpcov.linear import Answer, Combination, Components, Questions, Regression,
 from dpcov.linear.components import principal_components, spectrum
 from dpcov.linear.frames import html_table
 from dpcov.linear.regression import regress
-from dpcov.methods import NoiseLaw, TailLaw, find_method
+from dpcov.methods import NoiseLaw, TailLaw, find_method, methods
 from dpcov.opening import opened
 
 Array = NDArray[np.float64]
@@ -205,7 +205,13 @@ class Release:
 
     def _facts(self) -> list[str]:
         spent = f"spent {self.receipt.spent}" + ("" if self.receipt.private else " - NOT PRIVATE (seeded)")
-        facts = [f"{self.n_rows} rows, {len(self.columns)} columns", f"method '{self.method}'", spent]
+        vetted = any(known.name == self.method and known.vetted for known in methods())
+        unvetted = "" if vetted else " (UNVETTED)"
+        facts = [
+            f"{self.n_rows} rows, {len(self.columns)} columns",
+            f"method '{self.method}'{unvetted}",
+            spent,
+        ]
         error = self.diagnostics.get("predicted_error", math.nan)
         if "resolved" in self.diagnostics:
             of = len(self._matrix)

@@ -59,7 +59,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """One program, its worst neighbours and its claim."""
+    """One program, its worst neighbours and its claim.
+
+    A `note` says why milder mutants than its own cannot be caught, if so.
+    """
 
     name: str
     program: Program
@@ -69,6 +72,7 @@ class Case:
     runs: int
     mutants: tuple[str, ...]
     neighbours: str = "far row for zero"
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from dpcov.core import Clipping, Curator, SeededBits, curator, multiplicative, s
 from dpcov.core.gram import GramTask
 from dpcov.core.laplace import discrete_laplace, truncated_laplace
 from dpcov.core.noise import discrete_gaussian
+from dpcov.core.unvetted import queries as unvetted
 
-_DRAWING = (curator, multiplicative, spectrum, subsample)
+_DRAWING = (curator, multiplicative, spectrum, subsample, unvetted)
 _FLOATS = np.random.default_rng()
 Mutant = Callable[[pytest.MonkeyPatch, Program], Program]
 
@@ -56,6 +57,11 @@ def tenth_of_the_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
     return program
 
 
+def hardly_any_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    _less_noise(patch, Fraction(1, 10**10))
+    return program
+
+
 def no_square_root_of_two(patch: pytest.MonkeyPatch, program: Program) -> Program:
     _less_noise(patch, Fraction(1, 2))
     return program
@@ -89,7 +95,7 @@ def seeded_generator_reused(patch: pytest.MonkeyPatch, program: Program) -> Prog
         return SeededBits(np.random.default_rng(7))
 
     patch.setattr(opening, "OSEntropy", again)
-    patch.setattr("audit.cases.fresh_bits", again)
+    patch.setattr("audit.queries.fresh_bits", again)
     return program
 
 
@@ -137,9 +143,30 @@ def rare_results_shown(patch: pytest.MonkeyPatch, program: Program) -> Program:
     return program
 
 
+def directions_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """True eigenvectors beside noisy eigenvalues."""
+
+    def exact(_bits: Any, gram: Array, _epsilons: Any) -> Array:
+        return np.asarray(np.linalg.eigh(gram)[1][:, ::-1])
+
+    patch.setattr(unvetted, "sample_eigenvectors", exact)
+    return program
+
+
+def moment_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """The stable second moment itself in place of that of samples."""
+
+    def exact(_bits: Any, factor: Array, _samples: int) -> Array:
+        return np.asarray(factor.T @ factor)
+
+    patch.setattr(unvetted, "sampled_moment", exact)
+    return program
+
+
 MUTANTS: dict[str, Mutant] = {
     "half the noise": half_the_noise,
     "a tenth of the noise": tenth_of_the_noise,
+    "hardly any noise": hardly_any_noise,
     "no sqrt 2": no_square_root_of_two,
     "no clipping": no_clipping,
     "one release too few": one_release_too_few,
@@ -147,4 +174,6 @@ MUTANTS: dict[str, Mutant] = {
     "float noise": float_noise,
     "sums without noise": sums_without_noise,
     "rare results shown": rare_results_shown,
+    "directions without noise": directions_without_noise,
+    "moment without noise": moment_without_noise,
 }

@@ -56,6 +56,7 @@ def test_a_release_with_what_was_spent_and_what_is_left(shell: Shell, ledger: Le
     assert made.returncode == 0, made.stderr
     assert "out.dpcov" in made.stdout
     assert "Report:  out.html" in made.stdout
+    assert "Method:  whitening, vetted" in made.stdout
     assert "spring report" in (tmp_path / "out.html").read_text()
     assert "rho=0.25" in made.stdout
     assert "rho=0.75 of rho=1 for 'people'" in made.stdout

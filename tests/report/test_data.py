@@ -75,7 +75,23 @@ def test_a_release_of_nothing_but_noise_says_so() -> None:
 def test_an_unvetted_method_is_marked() -> None:
     rows = np.random.default_rng(0).normal(size=(500, 2))
     made = dpcov.release(rows, rho=1, method="exponential", radius=10.0, allow_unvetted=True, progress=False)
-    assert "<strong>Not vetted.</strong>" in render_page(report_data(made, "x.dpcov"))
+    page = render_page(report_data(made, "x.dpcov"))
+    assert "<strong>Not vetted.</strong>" in page
+    assert "Method: exponential, not vetted" in page
+
+
+def test_a_seeded_release_of_an_unvetted_method_is_marked_twice() -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    made = dpcov.release(rows, rho=1, method="exponential", radius=10.0, allow_unvetted=True, progress=False,
+                         rng=np.random.default_rng(0))  # fmt: skip
+    page = render_page(report_data(made, "x.dpcov"))
+    assert "<strong>NOT PRIVATE.</strong>" in page
+    assert "<strong>Not vetted.</strong>" in page
+
+
+def test_a_vetted_method_is_called_so() -> None:
+    made = dpcov.release(np.ones((50, 1)), rho=1, method="gaussian", radius=1.0, progress=False)
+    assert "Method: gaussian, vetted" in render_page(report_data(made, "x.dpcov"))
 
 
 def test_words_of_the_guarantee() -> None:

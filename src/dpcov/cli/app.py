@@ -11,6 +11,7 @@ from dpcov.cli.ask import ask
 from dpcov.cli.compare import compare
 from dpcov.cli.demo import demo
 from dpcov.cli.ledger import ledger
+from dpcov.cli.methods import methods
 from dpcov.cli.plan import plan
 from dpcov.cli.release import release
 from dpcov.cli.report import report
@@ -26,6 +27,7 @@ app.command()(release)
 app.add_typer(ask, name="ask")
 app.command()(report)
 app.command()(plan)
+app.command()(methods)
 app.add_typer(ledger, name="ledger")
 app.command()(compare)
 app.command()(demo)

@@ -14,6 +14,7 @@ from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
 from dpcov.cli.output import page_width, print_json, print_table, print_text
 from dpcov.core import ArgumentError
+from dpcov.methods import find_method
 
 _CHART_POINTS = 9
 _CHART_SPAN = 100.0
@@ -88,7 +89,7 @@ def show_plan(answer: dpcov.Plan) -> None:
             _error(entry.error) if by_rows else _rows(entry.rows),
             entry.basis,
             entry.assumes,
-            "yes" if entry.available else "no",
+            f"yes, {find_method(_registered(entry.method)).status}" if entry.available else "no",
         )
         for entry in answer.entries
     ]
@@ -97,6 +98,11 @@ def show_plan(answer: dpcov.Plan) -> None:
     if answer.epsilon is not None:
         budget += f" (epsilon = {answer.epsilon:.4g}, delta = {answer.delta:g})"
     print_table(f"{asked}, {answer.n_columns} columns with the constant one, {budget}", header, lines)
+
+
+def _registered(name: str) -> str:
+    """Return the method of an entry: one stands there twice, once with the constants of its paper."""
+    return name.removesuffix("-paper")
 
 
 def _chart(centre: float, asked: dict[str, Any]) -> str:

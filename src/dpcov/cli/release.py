@@ -61,7 +61,7 @@ def release(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="How; see dpcov plan for a comparison.", autocompletion=_method_names)
+        str, typer.Option(help="How; see dpcov methods and dpcov plan.", autocompletion=_method_names)
     ] = "whitening",
     option: Annotated[
         list[str] | None,
@@ -209,6 +209,7 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
                 "rows": source.n_rows,
                 "columns": list(source.columns),
                 "method": wanted.method,
+                "vetted": find_method(wanted.method).vetted,
                 "cost": cost_fields(cost),
                 "account": None if account is None else account_fields(account),
                 "plan": plan.to_dict(),
@@ -217,6 +218,7 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
         return
     show_plan(plan)
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
+    print_text(f"Method: {wanted.method}, {find_method(wanted.method).status}.")
     print_text(f"It would cost {cost}. No row was used, nothing was spent.")
     if account is not None:
         print_text(f"'{account.name}' has {account.remaining} left, and {account.remaining - cost} after it.")
@@ -234,6 +236,7 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
                 "rows": result.n_rows,
                 "columns": list(result.columns),
                 "method": result.method,
+                "vetted": find_method(result.method).vetted,
                 "private": result.receipt.private,
                 "spent": cost_fields(result.receipt.spent),
                 "account": None if account is None else account_fields(account),
@@ -242,6 +245,7 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
         return
     print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
     print_text(f"Report:  {page}")
+    print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")

@@ -55,8 +55,14 @@ class Method:
     rate: str = ""
 
     def __repr__(self) -> str:
-        state = ("vetted" if self.vetted else "UNVETTED") if self.available else "cannot be run"
-        return f"<dpcov method '{self.name}': {state}, {self.privacy}>"
+        return f"<dpcov method '{self.name}': {self.status}, {self.privacy}>"
+
+    @property
+    def status(self) -> str:
+        """Whether it is vetted, in a word, as commands and reports show it."""
+        if not self.available:
+            return "cannot be run"
+        return "vetted" if self.vetted else "UNVETTED"
 
     @property
     def available(self) -> bool:

@@ -1,0 +1,219 @@
+"""Every method, every function and estimator that takes rows, and the command line, with their mutants."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from audit.harness import Array, Case, Claim, Program
+from audit.queries import (
+    APPROXIMATE,
+    COMMON,
+    DELTA,
+    EPSILON,
+    FEW_RUNS,
+    METHOD_RUNS,
+    NOISE_FOR_THE_WORST,
+    QUERY_RUNS,
+    RHO,
+    TOO_CAREFUL,
+    ZCDP,
+)
+from audit.tables import (
+    BALANCED,
+    EAST,
+    FAR,
+    FEW_FAR,
+    FEW_LOW,
+    MANY_ROWS,
+    NORMAL,
+    NORTH,
+    TWINS,
+    UNIT_ROWS,
+    ones,
+    swapped,
+)
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov import learn
+from dpcov.cli.app import app
+from dpcov.core import DpcovError
+
+_STRONG = ("a tenth of the noise", "seeded generator reused")
+_SEEDED = ("seeded generator reused",)
+_MANY_QUERIES = (
+    "Each of its queries has a small share of the budget, and is audited on its own with all of it. These "
+    "neighbours show one share at a time, so that half the noise escapes."
+)
+
+
+def _release(method: str, delta: Fraction | None = None, **options: Any) -> Program:
+    def program(rows: Array) -> list[float]:
+        try:
+            made = dpcov.release(
+                rows, rho=RHO, delta=delta, method=method, intercept=False, progress=False, **options
+            )
+        except DpcovError as error:
+            return [-float(len(type(error).__name__))] * (rows.shape[1] + 1)
+        matrix = made._matrix
+        return [*np.diag(matrix).tolist(), float(matrix[0, -1])]
+
+    return program
+
+
+def _parameter(function: Callable[..., Any], field: str, **budget: Any) -> Program:
+    def program(rows: Array) -> list[float]:
+        try:
+            return [float(getattr(function(rows, progress=False, **budget), field))]
+        except DpcovError:
+            return [-1.0]
+
+    return program
+
+
+def _matrix_of(function: Callable[..., Array]) -> Program:
+    def program(rows: Array) -> list[float]:
+        matrix = function(rows, rho=RHO, method="gaussian", radius=1.0, progress=False)
+        return [*np.diag(matrix).tolist(), float(matrix[0, -1])]
+
+    return program
+
+
+def _fitted(estimator: type, *attributes: str, target: bool = False) -> Program:
+    """Fit an estimator; the first column is its target, if it has one."""
+
+    def program(rows: Array) -> list[float]:
+        made = estimator(rho=RHO, method="gaussian", release_options={"radius": 1.0, "progress": False})
+        try:
+            made.fit(rows[:, 1:], rows[:, 0]) if target else made.fit(rows)
+        except dpcov.UnresolvedError:
+            return [-1.0] * len(attributes)
+        return [float(np.ravel(getattr(made, name))[0]) for name in attributes]
+
+    return program
+
+
+def _command(rows: Array) -> list[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        table, made = Path(folder) / "table.csv", Path(folder) / "made.dpcov"
+        np.savetxt(table, rows, delimiter=",", header="a,b", comments="")
+        line = [
+            "release", str(table), "--rho", "1", "--method", "gaussian", "--option", "radius=1", "--columns",
+            "a,b", "--no-intercept", "-o", str(made),
+        ]  # fmt: skip
+        result = CliRunner().invoke(app, line)
+        assert result.exit_code == 0, result.output
+        matrix = np.asarray(dpcov.load(made).second_moment())
+    return [float(matrix[0, 0]), float(matrix[1, 1]), float(matrix[0, 1])]
+
+
+_METHODS: dict[str, tuple[Case, ...]] = {
+    "method whitening": (
+        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), ZCDP, METHOD_RUNS,
+             COMMON, "one of 200 rows turned"),
+        Case("whitening, outlier", _release("whitening"), swapped(MANY_ROWS, [FAR, 0]),
+             swapped(MANY_ROWS, [0, 0]), ZCDP, METHOD_RUNS // 2, _SEEDED),
+    ),
+    "method gaussian": (
+        Case("gaussian", _release("gaussian", radius=1.0), EAST, NORTH, ZCDP, 3 * METHOD_RUNS,
+             (*COMMON, "no clipping", "one release too few"), "far row turned"),
+    ),
+    "method recursive": (
+        Case("recursive", _release("recursive", m=2, radius=1.0, least_eigenvalue=0.2), UNIT_ROWS,
+             swapped(UNIT_ROWS, [0, 1]), ZCDP, METHOD_RUNS, COMMON, "one of 40 rows turned"),
+    ),
+    "method coinpress": (
+        Case("coinpress", _release("coinpress", largest_eigenvalue=1.0, rounds=1), EAST, NORTH, ZCDP,
+             METHOD_RUNS, COMMON, "far row turned"),
+    ),
+    "method preconditioning": (
+        Case("preconditioning", _release("preconditioning", largest_eigenvalue=1.0, least_eigenvalue=1.0),
+             UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), ZCDP, METHOD_RUNS, _STRONG, "one of 40 rows turned"),
+    ),
+    "method separate": (
+        Case("separate", _release("separate", radius=1.0), UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), ZCDP,
+             METHOD_RUNS, _STRONG, "one of 40 rows turned"),
+    ),
+    "method adaptive": (
+        Case("adaptive", _release("adaptive", radius=1.0), EAST, NORTH, ZCDP, METHOD_RUNS // 2, COMMON,
+             "far row turned"),
+    ),
+    "method unbounded": (
+        Case("unbounded", _release("unbounded", delta=Fraction(1, 20)), NORMAL, swapped(NORMAL, [FAR]),
+             Claim(rho=RHO, delta=Fraction(1, 20)), 2 * FEW_RUNS, _SEEDED, "far row among 600",
+             _MANY_QUERIES),
+    ),
+    "method aggregate": (
+        Case("aggregate", _release("aggregate", delta=Fraction(1, 5), m=1, alpha=0.0099, radius=2.0),
+             ones(850), swapped(ones(850), [1.009]), Claim(rho=RHO, delta=Fraction(1, 5)), FEW_RUNS * 3 // 2,
+             _SEEDED, "one of 850 equal rows", NOISE_FOR_THE_WORST),
+    ),
+    "method exponential": (
+        Case("exponential", _release("exponential", radius=1.0, allow_unvetted=True), TWINS,
+             swapped(TWINS, [0, 1]), Claim(epsilon=Fraction(math.sqrt(2))), 2 * METHOD_RUNS, _STRONG,
+             "one of 20 equal rows turned"),
+    ),
+    "method leverage": (
+        Case("leverage", _release("leverage", delta=Fraction(1, 500), leverage=1.0, allow_unvetted=True),
+             swapped(ones(700), [1.64]), swapped(ones(700), [0]), Claim(rho=RHO, delta=Fraction(1, 500)),
+             METHOD_RUNS, ("moment without noise", "seeded generator reused"),
+             "row of the highest leverage for zero", TOO_CAREFUL),
+    ),
+}  # fmt: skip
+
+_FUNCTIONS: dict[str, tuple[Case, ...]] = {
+    "dpcov.second_moment": (
+        Case("second moment", _matrix_of(dpcov.second_moment), EAST, NORTH, ZCDP, METHOD_RUNS, COMMON,
+             "far row turned"),
+    ),
+    "dpcov.covariance": (
+        Case("covariance", _matrix_of(dpcov.covariance), BALANCED, swapped(BALANCED, [0, 1]), ZCDP,
+             METHOD_RUNS, _STRONG, "one of 80 rows turned"),
+    ),
+    "dpcov.covering_radius": (
+        Case("covering radius", _parameter(dpcov.covering_radius, "radius", rho=RHO), FEW_FAR,
+             swapped(FEW_FAR, [FAR]), ZCDP, METHOD_RUNS // 2, ("a tenth of the noise",),
+             "one far row more than it tells"),
+    ),
+    "dpcov.enclosing_ball": (
+        Case("enclosing ball", _parameter(dpcov.enclosing_ball, "radius", rho=RHO), ones(1000),
+             swapped(ones(1000), [FAR]), ZCDP, FEW_RUNS, _SEEDED, "far row among 1000", _MANY_QUERIES),
+    ),
+    "dpcov.least_eigenvalue": (
+        Case("least eigenvalue",
+             _parameter(dpcov.least_eigenvalue, "value", m=1, epsilon=EPSILON, delta=DELTA, radius=1.0),
+             FEW_LOW, swapped(FEW_LOW, [0.1]), APPROXIMATE, METHOD_RUNS, ("a tenth of the noise",),
+             "one group more than the threshold"),
+    ),
+    "dpcov.subsamplability": (
+        Case("subsamplability",
+             _parameter(dpcov.subsamplability, "score", m=1, epsilon=EPSILON, delta=DELTA, radius=1.0),
+             ones(6), swapped(ones(6), [0.1]), APPROXIMATE, QUERY_RUNS, COMMON, "one of 6 equal rows"),
+    ),
+    "dpcov release": (
+        Case("command line", _command, EAST, NORTH, ZCDP, FEW_RUNS, _STRONG, "far row turned"),
+    ),
+}  # fmt: skip
+
+_FITS: dict[type, Program] = {
+    learn.PrivateCovariance: _fitted(learn.PrivateCovariance, "location_", "covariance_"),
+    learn.PrivatePCA: _fitted(learn.PrivatePCA, "mean_", "explained_variance_"),
+    learn.PrivateWhitener: _fitted(learn.PrivateWhitener, "mean_", "whitening_"),
+    learn.PrivateLinearRegression: _fitted(learn.PrivateLinearRegression, "intercept_", "coef_", target=True),
+    learn.PrivateRidge: _fitted(learn.PrivateRidge, "intercept_", "coef_", target=True),
+}
+_ESTIMATORS = {
+    f"dpcov.learn.{estimator.__name__}": (
+        Case(estimator.__name__, program, BALANCED, swapped(BALANCED, [-1, 0]), ZCDP, METHOD_RUNS, COMMON,
+             "one of 80 rows turned round"),
+    )
+    for estimator, program in _FITS.items()
+}  # fmt: skip
+
+ENTRIES = {**_METHODS, **_FUNCTIONS, **_ESTIMATORS}

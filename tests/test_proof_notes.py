@@ -1,0 +1,45 @@
+"""Every mechanism has a proof note with all its parts, and every note is about code that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from proof_notes import ROOT, Note, lines_of, proof_notes, read_note
+from replay import QUERIES
+
+import dpcov
+
+CORE = ROOT / "src" / "dpcov" / "core"
+# No mechanisms: names, errors, what answers look like, what desks share.
+BESIDES = {"__init__.py", "answers.py", "desk.py", "errors.py", "curator.py"}
+
+
+@pytest.mark.parametrize("note", proof_notes(), ids=lambda note: note.path.name)
+def test_a_note_has_statement_precondition_proof_code_and_status(note: Note) -> None:
+    assert note.missing() == []
+    assert note.status
+    assert note.code
+    assert [item for item in note.code if lines_of(*item) == (0, 0)] == []
+
+
+def test_every_file_of_the_core_is_in_a_note() -> None:
+    named = {file.resolve() for note in proof_notes() for file, _ in note.code}
+    files = {file for file in CORE.rglob("*.py") if file.name not in BESIDES}
+    assert files - named == set()
+
+
+def test_every_query_and_every_method_is_in_a_note() -> None:
+    notes = [note.path.read_text() for note in proof_notes() if note.path.parent != CORE.parent / "methods"]
+    assert [name for name in QUERIES if not any(re.search(rf"\b{name}\b", text) for text in notes)] == []
+    methods = (CORE.parent / "methods" / "methods.md").read_text()
+    assert [m.name for m in dpcov.methods() if m.available and f"| {m.name} |" not in methods] == []
+
+
+def test_a_note_that_lacks_something_would_be_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "bad.md"
+    path.write_text("# Bad\n\n**Code.** `gone.py` (`Name`).\n\n**Statement.** None.\n")
+    note = read_note(path)
+    assert note.missing() == ["**Precondition", "Proof", "**Status.**"]
+    assert [lines_of(*item) for item in note.code] == [(0, 0)]
