@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, LatticeMap
+from dpcov.core import Clipping, LatticeMap, sampling
 from dpcov.core.entropy import SeededBits
 from dpcov.core.gram import GramTask
 from dpcov.core.lattice import Lattice
@@ -30,7 +31,9 @@ class Script:
         return np.array((batch * count)[:count], dtype=np.uint64)
 
 
-def test_every_set_of_positions_is_equally_likely() -> None:
+@pytest.mark.parametrize("sparse", [64, 1], ids=["marked", "sorted"])
+def test_every_set_of_positions_is_equally_likely(sparse: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_SPARSE", sparse)
     bits = SeededBits(np.random.default_rng(0))
     counts = Counter(tuple(random_positions(bits, 6, 3).tolist()) for _ in range(20_000))
     assert set(counts) == set(combinations(range(6), 3))
@@ -43,7 +46,7 @@ def test_every_set_of_positions_is_equally_likely() -> None:
     assert sum((skewed.get(key, 0) - expected) ** 2 / expected for key in counts) > 60
 
 
-@given(st.integers(1, 5000), st.integers(1, 60))
+@given(st.integers(1, 5000), st.integers(1, 200))
 def test_positions_are_distinct_ascending_and_as_many_as_asked(n_rows: int, every: int) -> None:
     positions = random_positions(SeededBits(np.random.default_rng(1)), n_rows, sampled_rows(n_rows, every))
     assert len(positions) == -(-n_rows // every)
@@ -63,9 +66,10 @@ def test_equal_words_are_drawn_again() -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_sampled_task_is_the_task_on_the_sampled_rows(order: str, threads: int) -> None:
-    rows = np.random.default_rng(0).normal(size=(150_000, 3))
+def test_a_sampled_task_is_the_task_on_the_sampled_rows(order: str, dtype: type, threads: int) -> None:
+    rows: NDArray[Any] = np.random.default_rng(0).normal(size=(150_000, 3)).astype(dtype)
     positions = random_positions(SeededBits(np.random.default_rng(2)), len(rows), 60_001)
     task = GramTask(Clipping(LatticeMap.identity(4), 3.0), Lattice.for_table(len(rows), 4), constant=True)
     expected = ArraySource(rows[positions]).scan(task)

@@ -15,6 +15,8 @@ from dpcov.core.lattice import Block
 from dpcov.core.tasks import RowTask, RowWorker
 
 _SAMPLED_BLOCK = 1 << 16
+# Above so many rows for each sampled one, marks for all rows would cost more than sorting the sample.
+_SPARSE = 64
 
 
 def sampled_rows(n_rows: int, every: int) -> int:
@@ -25,18 +27,27 @@ def sampled_rows(n_rows: int, every: int) -> int:
 def random_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int64]:
     """Return `count` positions below `n_rows` in ascending order: every such set is equally likely.
 
-    The first `count` distinct ones of a stream of uniform positions.
+    Uniform positions are drawn, as many as are still missing, until that many distinct ones are there.
+    No position is treated unlike another, so no set of the size is likelier than another.
     """
+    if n_rows > _SPARSE * count:
+        chosen = np.empty(0, dtype=np.int64)
+        while len(chosen) < count:
+            chosen = np.unique(np.append(chosen, _uniform_positions(bits, n_rows, count - len(chosen))))
+        return chosen
+    marked, missing = np.zeros(n_rows, dtype=np.bool_), count
+    while missing:
+        marked[_uniform_positions(bits, n_rows, missing)] = True
+        missing = count - int(np.count_nonzero(marked))
+    return np.flatnonzero(marked)
+
+
+def _uniform_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int64]:
+    """Return up to `count` independent positions, each uniform below `n_rows`."""
+    words = bits.words(count)
+    # Words beyond the last multiple of n_rows would make small positions likelier.
     limit = (1 << 64) - (1 << 64) % n_rows
-    drawn = np.empty(0, dtype=np.int64)
-    while True:
-        words = bits.words(count + 64)
-        # Words beyond the last multiple of n_rows would make small positions likelier.
-        even = words[words <= np.uint64(limit - 1)] % np.uint64(n_rows)
-        drawn = np.concatenate([drawn, even.astype(np.int64)])
-        distinct, first = np.unique(drawn, return_index=True)
-        if len(distinct) >= count:
-            return distinct[np.sort(np.argsort(first)[:count])]
+    return (words[words <= np.uint64(limit - 1)] % np.uint64(n_rows)).astype(np.int64)
 
 
 def random_order(bits: BitSource, n_rows: int) -> NDArray[np.int64]:
@@ -98,7 +109,9 @@ class _SampledWorker:
         first, last = np.searchsorted(self._positions, [first_row, first_row + len(block[0])])
         chosen = self._positions[first:last] - first_row
         if self._rows.shape[0] == 0:
-            self._rows = np.empty((len(block), self._capacity))
+            # As the block lies in memory, row by row or column by column.
+            by_row = isinstance(block, np.ndarray)
+            self._rows = np.empty((len(block), self._capacity), order="F" if by_row else "C")
         while len(chosen):
             room = self._capacity - self._filled
             self._take(block, chosen[:room])
@@ -109,7 +122,10 @@ class _SampledWorker:
     def _take(self, block: Block, chosen: NDArray[np.int64]) -> None:
         target = self._rows[:, self._filled : self._filled + len(chosen)]
         with np.errstate(all="ignore"):
-            if isinstance(block, np.ndarray):
+            if isinstance(block, np.ndarray) and block.dtype == np.float64 and block.flags.f_contiguous:
+                # Whole rows at once; "clip" only spares a copy, as all positions lie inside.
+                np.take(block.T, chosen, axis=0, out=target.T, mode="clip")
+            elif isinstance(block, np.ndarray):
                 np.copyto(target.T, block.T[chosen], casting="unsafe")
             else:
                 for place, column in zip(target, block, strict=True):
