@@ -40,6 +40,9 @@ WORDS = (
 )  # fmt: skip
 
 
+SOUND = ["release", "table.csv", "--columns", "a,b", "--rho", "0.5", "-o", "made.dpcov"]
+
+
 def prepare(folder: Path) -> Ledger:
     rows = np.random.default_rng(0).normal(size=(30, 2))
     lines = [f"{a!r},{b!r}" for a, b in rows.tolist()]
@@ -69,12 +72,19 @@ def check_command(folder: Path, words: list[str]) -> int:
 
 def command_lines() -> st.SearchStrategy[list[str]]:
     free = st.lists(st.sampled_from(WORDS), max_size=8)
-    sound = ["release", "table.csv", "--columns", "a,b", "--rho", "0.5", "-o", "made.dpcov"]
-    paid = [*sound, "--ledger", "budget.db", "--dataset", "people"]
-    return st.one_of(free, free.map(lambda more: [*sound, *more]), free.map(lambda more: [*paid, *more]))
+    paid = [*SOUND, "--ledger", "budget.db", "--dataset", "people"]
+    return st.one_of(free, free.map(lambda more: [*SOUND, *more]), free.map(lambda more: [*paid, *more]))
 
 
 @given(command_lines())
+@example([*SOUND, "--contamination", "1e999"])
+@example([*SOUND, "--method", "gaussian", "--option", "radius=1e999"])
+@example([*SOUND, "--method", "gaussian", "--option", "radius=x"])
+@example([*SOUND, "--delta", "1e999"])
+@example(["plan", "--columns", "1e999", "--rows", "10", "--rho", "1"])
+@example(["plan", "--columns", "2", "--rows", "1e999", "--rho", "1"])
+@example(["plan", "--columns", "2", "--error", "1e999", "--rho", "1"])
+@example(["plan", "--columns", "2", "--rows", "10", "--rho", "1e999"])
 @SETTINGS
 def test_no_command_line_crashes(tmp_path_factory: pytest.TempPathFactory, words: list[str]) -> None:
     check_command(tmp_path_factory.mktemp("command"), words)

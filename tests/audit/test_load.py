@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import subprocess
 import sys
 import textwrap
@@ -47,19 +46,18 @@ def test_fifty_releases_at_once_spend_what_they_say(tmp_path: Path) -> None:
 
 def in_process(code: str, memory: int | None = None) -> tuple[int, str, float, float]:
     """Run code in a process of its own; return its code, last words, seconds and peak gigabytes."""
-
-    def limit() -> None:
-        if memory is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
+    # The child limits itself before it imports anything: code between fork and exec may hang.
+    limit = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))\n" if memory else ""
+    )
     started = time.perf_counter()
     source = str(Path(__file__).parents[2] / "src")
     # Threads and pools of memory reserve address space that they may never use (docs/limitations.md).
     lean = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     environment = {**os.environ, "PYTHONPATH": source, **lean}
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True,
-        timeout=1500, check=False, preexec_fn=limit,
+        [sys.executable, "-c", limit + textwrap.dedent(code)], env=environment, capture_output=True,
+        text=True, timeout=600, check=False,
     )  # fmt: skip
     words = (done.stdout + done.stderr).strip().splitlines() or [""]
     peak = float(words[-1].split()[-1]) if done.returncode == 0 else float("nan")
@@ -85,8 +83,8 @@ def test_two_thousand_columns() -> None:
     assert status == 0, words
 
 
-@pytest.mark.parametrize(("gigabytes", "refusable"), [(3.0, False), (1.0, False), (0.75, True)])
-def test_ten_million_rows_in_little_memory(gigabytes: float, refusable: bool, tmp_path: Path) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("gigabytes", [3.0, 1.0])
+def test_ten_million_rows_in_little_memory(gigabytes: float, tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     random = np.random.default_rng(0)
     schema = pa.schema([(f"c{k}", pa.float64()) for k in range(5)])
@@ -103,4 +101,4 @@ def test_ten_million_rows_in_little_memory(gigabytes: float, refusable: bool, tm
     record("load", f"10 million rows, address space of {gigabytes:g} GB", seconds=round(seconds, 1),
            peak_gigabytes=None if status else round(peak, 2), exit_code=status,
            outcome="released" if status == 0 else words[:200])  # fmt: skip
-    assert status == 0 or (refusable and words.startswith("dpcov.core.errors.")), words
+    assert status == 0, words

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dpcov.core import ArgumentError
+
 
 def read_number(text: str) -> Fraction:
     """Return the number exactly as typed: ``0.1`` is one tenth."""
@@ -24,6 +26,14 @@ def read_whole(text: str) -> int:
     if value.denominator != 1:
         raise typer.BadParameter(f"'{text}' is not a whole number.")
     return int(value)
+
+
+def to_float(number: Fraction, name: str) -> float:
+    """Return a number that was read exactly as a float, or raise an `ArgumentError` if it is too large."""
+    try:
+        return float(number)
+    except OverflowError:
+        raise ArgumentError(f"{name} is too large: give a number below 1e308.") from None
 
 
 def read_names(given: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number, read_whole
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number, read_whole, to_float
 from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
 from dpcov.cli.output import page_width, print_json, print_table, print_text
@@ -69,7 +69,7 @@ def plan(
     asked: dict[str, Any] = {
         "n_columns": columns + 1, "rho": rho, "epsilon": epsilon, "delta": delta, "condition": condition,
     }  # fmt: skip
-    answer = dpcov.plan(n_rows=rows, error=None if error is None else float(error), **asked)
+    answer = dpcov.plan(n_rows=rows, error=None if error is None else to_float(error, "--error"), **asked)
     if as_json:
         print_json(answer.to_dict())
         return

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_names, read_number
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_names, read_number, to_float
 from dpcov.cli.failures import reported
 from dpcov.cli.files import OutputFile
 from dpcov.cli.ledger import account_fields, describe
@@ -106,7 +106,7 @@ def release(
         )
     options = _options(option)
     if contamination is not None:
-        options["contamination"] = float(contamination)
+        options["contamination"] = to_float(contamination, "--contamination")
     wanted = _Wanted(
         data=data,
         budget={"rho": rho, "epsilon": epsilon, "delta": delta},
@@ -187,8 +187,12 @@ def _options(given: list[str] | None) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not sign:
             raise ArgumentError(f"--option takes NAME=VALUE, such as radius=10; got '{text}'.")
-        number = read_number(value)
-        options[name.strip().replace("-", "_")] = int(number) if number.denominator == 1 else float(number)
+        try:
+            number = read_number(value)
+        except typer.BadParameter as error:
+            raise ArgumentError(f"--option {name}: {error}") from None
+        whole = number.denominator == 1
+        options[name.strip().replace("-", "_")] = int(number) if whole else to_float(number, f"option {name}")
     return options
 
 
