@@ -252,4 +252,6 @@ def _mixture_quantile(shifts: Array, deviations: Array, probability: float) -> A
 def _mixture_below(points: Array, shifts: Array, deviations: Array) -> Array:
     """Return the probability that each mixture gives to what lies below its point."""
     spread = np.where(deviations > 0, deviations, np.where(np.isnan(deviations), math.nan, _TINY))
-    return np.asarray(ndtr((points[:, None] - shifts) / spread[:, None]).mean(axis=1))
+    # Where there is no noise at all, a shift is infinitely many deviations away.
+    with np.errstate(over="ignore"):
+        return np.asarray(ndtr((points[:, None] - shifts) / spread[:, None]).mean(axis=1))
