@@ -97,7 +97,7 @@ def test_intervals_with_losses_are_quantiles_of_noise_and_loss_together() -> Non
 
 def test_loss_without_noise_has_its_own_quantiles() -> None:
     losses = Losses(make_tail(), 1000, has_constant=False)
-    response = make_response(0.0, 2.0, 0.0, 2.0, 0.0)
+    response = make_response(0.0, 1e12, 0.0, 1e6, 0.0)
     lower, upper = ErrorLaw(0.5, 1000.0, losses).interval(np.zeros(1), response, 0.8, sampling=False)
     low, high = np.quantile(losses.missing(response), [0.1, 0.9])
     np.testing.assert_allclose([lower[0], upper[0]], [low, high], rtol=0.02)
