@@ -115,13 +115,13 @@ def _command(rows: Array) -> list[float]:
 
 _METHODS: dict[str, tuple[Case, ...]] = {
     "method whitening": (
-        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), ZCDP, METHOD_RUNS,
+        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), ZCDP, METHOD_RUNS * 3 // 2,
              COMMON, "one of 200 rows turned"),
         Case("whitening, outlier", _release("whitening"), swapped(MANY_ROWS, [FAR, 0]),
              swapped(MANY_ROWS, [0, 0]), ZCDP, METHOD_RUNS // 2, _SEEDED),
     ),
     "method gaussian": (
-        Case("gaussian", _release("gaussian", radius=1.0), EAST, NORTH, ZCDP, 3 * METHOD_RUNS,
+        Case("gaussian", _release("gaussian", radius=1.0), EAST, NORTH, ZCDP, 4 * METHOD_RUNS,
              (*COMMON, "no clipping", "one release too few"), "far row turned"),
     ),
     "method recursive": (
@@ -133,15 +133,17 @@ _METHODS: dict[str, tuple[Case, ...]] = {
              METHOD_RUNS, COMMON, "far row turned"),
     ),
     "method preconditioning": (
-        Case("preconditioning", _release("preconditioning", largest_eigenvalue=1.0, least_eigenvalue=1.0),
-             UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), ZCDP, METHOD_RUNS, _STRONG, "one of 40 rows turned"),
+        Case("preconditioning",
+             _release("preconditioning", largest_eigenvalue=1.0, least_eigenvalue=1.0),
+             swapped(UNIT_ROWS, [FAR, 0]), swapped(UNIT_ROWS, [0, FAR]), ZCDP, METHOD_RUNS, _STRONG,
+             "far row among 40 turned"),
     ),
     "method separate": (
         Case("separate", _release("separate", radius=1.0), UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), ZCDP,
              METHOD_RUNS, _STRONG, "one of 40 rows turned"),
     ),
     "method adaptive": (
-        Case("adaptive", _release("adaptive", radius=1.0), EAST, NORTH, ZCDP, METHOD_RUNS // 2, COMMON,
+        Case("adaptive", _release("adaptive", radius=1.0), EAST, NORTH, ZCDP, METHOD_RUNS // 2, _STRONG,
              "far row turned"),
     ),
     "method unbounded": (
