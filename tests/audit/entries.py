@@ -115,8 +115,8 @@ def _command(rows: Array) -> list[float]:
 
 _METHODS: dict[str, tuple[Case, ...]] = {
     "method whitening": (
-        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), ZCDP, METHOD_RUNS * 3 // 2,
-             COMMON, "one of 200 rows turned"),
+        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), ZCDP,
+             METHOD_RUNS * 3 // 2, COMMON, "one of 200 rows turned"),
         Case("whitening, outlier", _release("whitening"), swapped(MANY_ROWS, [FAR, 0]),
              swapped(MANY_ROWS, [0, 0]), ZCDP, METHOD_RUNS // 2, _SEEDED),
     ),
