@@ -114,7 +114,9 @@ def judge(one: Array, other: Array, claim: Claim) -> Finding:
     events = []
     for k in range(one.shape[1]):
         pooled = np.concatenate([one[:pilot, k], other[:pilot, k]])
-        thresholds = np.unique(np.quantile(pooled, np.linspace(0.0, 0.99, _THRESHOLDS), method="lower"))
+        thresholds = np.unique(pooled)
+        if len(thresholds) > _THRESHOLDS:
+            thresholds = np.unique(np.quantile(pooled, np.linspace(0.0, 0.99, _THRESHOLDS), method="lower"))
         events += [(k, threshold) for threshold in thresholds]
     first, second = one[pilot:], other[pilot:]
     confidence = 1 - (1 - CONFIDENCE) / (8 * len(events))
