@@ -60,9 +60,9 @@ def _release(method: str, delta: Fraction | None = None, **options: Any) -> Prog
                 rows, rho=RHO, delta=delta, method=method, intercept=False, progress=False, **options
             )
         except DpcovError as error:
-            return [-float(len(type(error).__name__))] * (rows.shape[1] + 1)
-        matrix = made._matrix
-        return [*np.diag(matrix).tolist(), float(matrix[0, -1])]
+            return [-float(len(type(error).__name__))] * (rows.shape[1] + 2)
+        diagonal = np.diag(made._matrix)
+        return [*diagonal.tolist(), float(made._matrix[0, -1]), float(diagonal[0] - diagonal[-1])]
 
     return program
 
@@ -121,8 +121,9 @@ _METHODS: dict[str, tuple[Case, ...]] = {
              swapped(MANY_ROWS, [0, 0]), ZCDP, METHOD_RUNS // 2, _SEEDED),
     ),
     "method gaussian": (
-        Case("gaussian", _release("gaussian", radius=1.0), EAST, NORTH, ZCDP, 4 * METHOD_RUNS,
-             (*COMMON, "no clipping", "one release too few"), "far row turned"),
+        Case("gaussian", _release("gaussian", radius=1.0), swapped(UNIT_ROWS, [FAR, 0]),
+             swapped(UNIT_ROWS, [0, FAR]), ZCDP, 3 * METHOD_RUNS,
+             (*COMMON, "no clipping", "one release too few"), "far row among 40 turned"),
     ),
     "method recursive": (
         Case("recursive", _release("recursive", m=2, radius=1.0, least_eigenvalue=0.2), UNIT_ROWS,
@@ -135,8 +136,8 @@ _METHODS: dict[str, tuple[Case, ...]] = {
     "method preconditioning": (
         Case("preconditioning",
              _release("preconditioning", largest_eigenvalue=1.0, least_eigenvalue=1.0),
-             swapped(UNIT_ROWS, [FAR, 0]), swapped(UNIT_ROWS, [0, FAR]), ZCDP, METHOD_RUNS, _STRONG,
-             "far row among 40 turned"),
+             swapped(UNIT_ROWS, [5, 0]), swapped(UNIT_ROWS, [0, 5]), ZCDP, METHOD_RUNS, _STRONG,
+             "row near the radius turned"),
     ),
     "method separate": (
         Case("separate", _release("separate", radius=1.0), UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), ZCDP,
