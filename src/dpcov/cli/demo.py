@@ -140,6 +140,10 @@ class _Story:
             rows = [[line["name"], *(f"{line[key]:.4f}" for key in _KEYS)] for line in lines]
             print_text("")
             print_table(name, ["", "private", "lower 95%", "upper 95%", "exact"], rows)
+        print_text(
+            "Some 150 flights with delays of many hours are clipped at this budget. Intervals do not know that they "
+            "agree in direction, so spreads and correlations of the delays are off by more than they say."
+        )
         print_heading("4. What noise hides is said, not guessed")
         for found in self._loaded.unresolved:
             print_text(f"{found.describe()}.")
