@@ -35,8 +35,12 @@ def small_release() -> dpcov.Release:
         directions=2,
         restored=0.01,
     )
+    along = replace(tail, rows=np.array([1.0]), shape=np.zeros(1), spread=np.ones(1), directions=1)
+    along = replace(along, along=np.array([0.1, -1e-300, 3.0, 1 / 3]), tilt=0.07)
     made = make_release(
-        make_rows(), names=("a", 'quoted "b", with a comma', "line\nbreak", "Größe"), tail=tail
+        make_rows(),
+        names=("a", 'quoted "b", with a comma', "line\nbreak", "Größe"),
+        tail=(tail, along),
     )
     charges = (
         Charge("first", PrivacyCost(Fraction(1, 3))),
@@ -59,13 +63,14 @@ def assert_same(first: dpcov.Release, second: dpcov.Release) -> None:
     if first.noise is not None and second.noise is not None:
         pairs.append((first.noise.inverse, second.noise.inverse))
         assert first.noise.sigma == second.noise.sigma
-    assert (first.tail is None) == (second.tail is None)
-    if first.tail is not None and second.tail is not None:
-        pairs += [
-            (getattr(first.tail, part), getattr(second.tail, part)) for part in ("rows", "shape", "spread")
-        ]
-        for part in ("radius", "directions", "restored", "restored_constant"):
-            assert getattr(first.tail, part) == getattr(second.tail, part)
+    assert len(first.tail) == len(second.tail)
+    for law, other_law in zip(first.tail, second.tail, strict=True):
+        pairs += [(getattr(law, part), getattr(other_law, part)) for part in ("rows", "shape", "spread")]
+        for part in ("radius", "directions", "restored", "restored_constant", "tilt"):
+            assert getattr(law, part) == getattr(other_law, part)
+        assert (law.along is None) == (other_law.along is None)
+        if law.along is not None and other_law.along is not None:
+            pairs.append((law.along, other_law.along))
     for one, other in pairs:
         assert one.dtype == other.dtype
         assert one.shape == other.shape
@@ -111,7 +116,7 @@ def test_every_release_survives(tmp_path_factory: pytest.TempPathFactory, data: 
         columns=names,
         intercept=intercept,
         noise=noise,
-        tail=None,
+        tail=(),
         diagnostics={data.draw(TEXT): data.draw(st.floats(allow_nan=False))},
         _matrix=matrix,
     )
@@ -127,7 +132,7 @@ def test_files_are_read_without_dpcov(tmp_path: Path) -> None:
         manifest = json.loads(archive.read("manifest.json"))
         lines = list(csv.reader(io.StringIO(archive.read("second_moment.csv").decode(), newline="")))
     assert manifest["format"] == "dpcov release"
-    assert manifest["schema_version"] == 1
+    assert manifest["schema_version"] == 2
     assert manifest["private"] is True
     assert manifest["receipt"]["charges"][0] == {"purpose": "first", "rho": "1/3", "delta": "0"}
     assert lines[0] == [*made.columns, "constant"]
@@ -174,7 +179,7 @@ def edited(path: Path, edit: Callable[[dict[str, Any], dict[str, bytes]], object
 
 
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any], dict[str, bytes]], object], str]] = {
-    "later schema": (lambda m, _: m.update(schema_version=2), "schema version is 2"),
+    "later schema": (lambda m, _: m.update(schema_version=3), "schema version is 3"),
     "other format": (lambda m, _: m.update(format="zip"), "another format"),
     "no columns": (lambda m, _: m.update(columns=[]), "columns"),
     "column twice": (lambda m, _: m.update(columns=["a", "a", "b", "c"]), "columns"),
@@ -193,7 +198,10 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any], dict[str, bytes]], object], s
         "checksum of second_moment.csv",
     ),
     "table too large": (lambda _, f: f.update({"tail.csv": b"0," * 2**24}), "too large"),
-    "too many laws": (lambda m, _: m["tail"].update(laws=10**9), "too many laws"),
+    "too many laws": (lambda m, _: m["tail"][0].update(laws=10**9), "too many laws"),
+    "short direction": (lambda m, _: m["tail"][1].update(along=[1.0]), "no law"),
+    "endless direction": (lambda m, _: m["tail"][1].update(along=[math.inf] * 4), "damaged"),
+    "two even laws": (lambda m, _: m["tail"][1].update(along=None), "two laws"),
 }
 
 

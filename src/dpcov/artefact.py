@@ -25,11 +25,11 @@ Array = NDArray[np.float64]
 T = TypeVar("T")
 
 FORMAT = "dpcov release"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _MOMENT, _NOISE, _TAIL = "second_moment.csv", "noise_map.csv", "tail.csv"
 _TAIL_HEADER = ("rows", "shape", "spread")
-_TAIL_NUMBERS = ("radius", "restored", "restored_constant")
+_TAIL_NUMBERS = ("radius", "restored", "restored_constant", "tilt")
 _MOST_COLUMNS = 20_000
 _MOST_LAWS = 100_000
 _RATIONAL = re.compile(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?")
@@ -51,8 +51,9 @@ def save_release(release: Release, path: str | Path) -> None:
     noise, tail = release.noise, release.tail
     if noise is not None:
         tables[_NOISE] = (tuple(f"n{i}" for i in range(len(names))), noise.inverse)
-    if tail is not None:
-        tables[_TAIL] = (_TAIL_HEADER, np.column_stack([tail.rows, tail.shape, tail.spread]))
+    if tail:
+        laws = [np.column_stack([law.rows, law.shape, law.spread]) for law in tail]
+        tables[_TAIL] = (_TAIL_HEADER, np.vstack(laws))
     manifest = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -70,13 +71,15 @@ def save_release(release: Release, path: str | Path) -> None:
             ],
         },
         "noise": None if noise is None else {"sigma": noise.sigma},
-        "tail": None
-        if tail is None
-        else {
-            "laws": len(tail.rows),
-            "directions": tail.directions,
-            **{name: getattr(tail, name) for name in _TAIL_NUMBERS},
-        },
+        "tail": [
+            {
+                "laws": len(law.rows),
+                "directions": law.directions,
+                "along": None if law.along is None else law.along.tolist(),
+                **{name: getattr(law, name) for name in _TAIL_NUMBERS},
+            }
+            for law in tail
+        ],
         "diagnostics": to_plain(release.diagnostics),
         "versions": dict(release.versions),
     }
@@ -128,7 +131,7 @@ def _read_release(archive: ArchiveReader) -> Release:
         diagnostics=from_plain(_typed(manifest["diagnostics"], dict)),
         intercept=intercept,
         noise=_read_noise(archive, len(names)),
-        tail=_read_tail(archive),
+        tail=_read_tail(archive, len(columns)),
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
     )
@@ -152,22 +155,33 @@ def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
     return NoiseLaw(inverse, sigma)
 
 
-def _read_tail(archive: ArchiveReader) -> TailLaw | None:
-    stored = archive.manifest["tail"]
-    if stored is None:
-        return None
-    count = _whole(stored["laws"])
-    if count > _MOST_LAWS:
+def _read_tail(archive: ArchiveReader, n_columns: int) -> tuple[TailLaw, ...]:
+    stored = _typed(archive.manifest["tail"], list)
+    counts = [_whole(law["laws"]) for law in stored]
+    if sum(counts) > _MOST_LAWS:
         raise ValueError("its tail has too many laws")
-    table = archive.table(_TAIL, _TAIL_HEADER, count)
+    if not stored:
+        return ()
+    table = archive.table(_TAIL, _TAIL_HEADER, sum(counts))
+    parts = np.split(table, np.cumsum(counts)[:-1])
+    laws = tuple(_read_law(law, part, n_columns) for law, part in zip(stored, parts, strict=True))
+    if sum(law.along is None for law in laws) > 1:
+        raise ValueError("its tail has two laws for all directions")
+    return laws
+
+
+def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> TailLaw:
     rows, shape, spread = np.ascontiguousarray(table.T)
     numbers = {name: _real(stored[name]) for name in _TAIL_NUMBERS}
+    along = None
+    if stored["along"] is not None:
+        along = np.array([_real(number) for number in _typed(stored["along"], list)])
     sound = (
         (rows >= 0).all() and (spread > 0).all() and (np.abs(shape) < 1).all() and np.isfinite(table).all()
     )
-    if not (sound and min(numbers.values()) >= 0):
+    if not (sound and min(numbers.values()) >= 0 and (along is None or len(along) == n_columns)):
         raise ValueError("its tail is no law")
-    return TailLaw(rows, shape, spread, directions=_whole(stored["directions"]), **numbers)
+    return TailLaw(rows, shape, spread, directions=_whole(stored["directions"]), along=along, **numbers)
 
 
 def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:

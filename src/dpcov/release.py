@@ -55,8 +55,8 @@ class Release:
         Whether the matrix has a last row and column for the constant.
     noise : NoiseLaw, optional
         The law of the noise in the matrix.
-    tail : TailLaw, optional
-        What shrinking long rows took away.
+    tail : tuple of TailLaw
+        What shrinking long rows took away; empty where that is not known.
     versions : mapping
         Of dpcov, numpy and Python, at the time of the release.
     """
@@ -69,7 +69,7 @@ class Release:
     diagnostics: Mapping[str, Any]
     intercept: bool
     noise: NoiseLaw | None
-    tail: TailLaw | None
+    tail: tuple[TailLaw, ...]
     versions: Mapping[str, str]
     _matrix: Array
 

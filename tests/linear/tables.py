@@ -28,7 +28,7 @@ def make_release(
     noise: float = 1e-6,
     names: tuple[str, ...] | None = None,
     intercept: bool = True,
-    tail: TailLaw | None = None,
+    tail: tuple[TailLaw, ...] = (),
     rng: np.random.Generator | None = None,
 ) -> Release:
     """A release of exactly the rows' second moment, plus noise of this size in white coordinates if `rng`."""

@@ -50,20 +50,32 @@ def numerical_gradients(function: Callable[[Array], Array], moment: Array) -> Ar
     return gradients
 
 
+HEAVY = np.linalg.qr(np.random.default_rng(8).standard_normal((D, 2))).Q.T
+
+
+def white_factor(moment: Array) -> Array:
+    return np.asarray(np.linalg.cholesky(moment[-1, -1] * covariance(moment)))
+
+
 def expected_response(gradients: Array, moment: Array, noise_map: Array) -> dict[str, Array]:
     """The definition of a response, by explicit matrices."""
     complete = moment[-1, -1]
     factor = np.zeros_like(moment)
-    factor[:-1, :-1] = np.linalg.cholesky(complete * covariance(moment))
+    factor[:-1, :-1] = white_factor(moment)
     factor[:, -1] = moment[:, -1] / np.sqrt(complete)
     assert np.allclose(factor @ factor.T, moment)
     white = factor.T @ gradients @ factor
+    products = white[:, :-1, :-1] @ HEAVY.T
+    along = np.einsum("rd,qdr->qr", HEAVY, products)
     return {
         "noise": np.square(noise_map.T @ gradients @ noise_map).sum(axis=(1, 2)),
         "own": np.square(white[:, :-1, :-1]).sum(axis=(1, 2)),
         "cross": np.square(white[:, :-1, -1]).sum(axis=1),
         "trace": np.einsum("qii->q", white[:, :-1, :-1]),
         "constant": white[:, -1, -1],
+        "along": along,
+        "beside": np.linalg.norm(products - along[:, None] * HEAVY.T, axis=1),
+        "across": white[:, :-1, -1] @ HEAVY.T,
     }
 
 
@@ -106,11 +118,20 @@ def test_responses_are_the_sizes_of_true_gradients(name: str) -> None:
     function, respond = CASES[name]
     moment = make_moment()
     noise_map = np.random.default_rng(1).standard_normal(moment.shape)
-    response = respond(Geometry(moment, noise_map @ noise_map.T, has_constant=True))
+    heavy = HEAVY @ white_factor(moment).T
+    response = respond(Geometry(moment, noise_map @ noise_map.T, has_constant=True, heavy=heavy))
     expected = expected_response(numerical_gradients(function, moment), moment, noise_map)
+    found = response.flat().parts()
+    if name == "mean":
+        # A mean has no part in what rows lose among their own directions.
+        assert np.abs(expected.pop("along")).max() < 1e-8
+        assert np.abs(expected.pop("beside")).max() < 1e-8
+    if "across" not in found:
+        # Centred answers know nothing of the constant's products.
+        assert np.abs(expected.pop("across")).max() < 1e-6 * np.abs(expected["own"]).max()
+    assert set(found) == set(expected)
     for part, values in expected.items():
-        found = getattr(response, part).ravel()
-        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-7 * np.abs(values).max() + 1e-8)
+        np.testing.assert_allclose(found[part], values, rtol=1e-5, atol=2e-7 * np.abs(values).max() + 1e-8)
 
 
 def test_without_a_constant_the_moment_itself_is_the_geometry() -> None:
@@ -128,7 +149,8 @@ def test_without_a_constant_the_moment_itself_is_the_geometry() -> None:
 def test_directions_respond_like_eigenvectors_that_turn() -> None:
     moment = make_moment()
     noise_map = np.random.default_rng(1).standard_normal(moment.shape)
-    geometry = Geometry(moment, noise_map @ noise_map.T, has_constant=True)
+    heavy = HEAVY @ white_factor(moment).T
+    geometry = Geometry(moment, noise_map @ noise_map.T, has_constant=True, heavy=heavy)
     values, vectors = np.linalg.eigh(geometry.covariance)
 
     def directions(s: Array) -> Array:
@@ -137,8 +159,10 @@ def test_directions_respond_like_eigenvectors_that_turn() -> None:
 
     response = geometry.of_rotations(vectors.T, values, 2)
     expected = expected_response(numerical_gradients(directions, moment), moment, noise_map)
-    np.testing.assert_allclose(response.noise.ravel(), expected["noise"], rtol=1e-4)
-    np.testing.assert_allclose(response.own.ravel(), expected["own"], rtol=1e-4)
+    found = response.flat().parts()
+    for part in ("noise", "own", "along", "beside"):
+        atol = 1e-6 * np.abs(expected[part]).max()
+        np.testing.assert_allclose(found[part], expected[part], rtol=1e-4, atol=atol)
 
 
 def test_the_covariance_is_positive_semidefinite_whatever_rounding_does() -> None:

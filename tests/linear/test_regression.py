@@ -46,7 +46,7 @@ def test_gradients_are_the_numerical_ones(ridge: float, intercept: bool) -> None
     index = [*chosen, goal, *([4] if intercept else [])]
 
     def solve(matrix: Array) -> _Solution:
-        return _Solution(Questions(release.columns, 400, matrix, release.noise, None), chosen, goal, ridge)
+        return _Solution(Questions(release.columns, 400, matrix, release.noise, ()), chosen, goal, ridge)
 
     def numbers(matrix: Array) -> Array:
         solution = solve(matrix)

@@ -69,7 +69,7 @@ def test_what_differs_from_zero_is_what_its_interval_leaves_out(*, with_tail: bo
         20 * ones, 0.2 * ones, 0.3 * ones, radius=4.0, directions=5, restored=0.01, restored_constant=0.0
     )
     rows = np.random.default_rng(1).standard_normal((500, 4))
-    release = make_release(rows, noise=0.1, tail=tail if with_tail else None)
+    release = make_release(rows, noise=0.1, tail=(tail,) if with_tail else ())
     answer = release.correlation()
     for level in (0.5, 0.95):
         lower, upper = answer.interval(level)

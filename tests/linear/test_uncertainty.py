@@ -68,25 +68,25 @@ def test_simulated_losses_have_the_law_of_whole_rows(seed: int) -> None:
     quadratic = (np.outer(a, b) + np.outer(b, a)) / 2
     expected = direct_losses(tail, quadratic, n_rows, 4000)
     response = make_response(0.0, float(np.square(quadratic).sum()), 0.0, float(np.trace(quadratic)), 0.0)
-    found = Losses(tail, n_rows, has_constant=False).missing(response)[0]
+    found = Losses([tail], n_rows, has_constant=False).missing(response)[0]
     # 512 draws: the mean is off by 4.5 standard errors once in 10^5, the sd by 30% less often still.
     assert abs(found.mean() - expected.mean()) < 4.5 * expected.std() / math.sqrt(len(found))
     assert found.std() == pytest.approx(expected.std(), rel=0.3)
-    wrong = Losses(make_tail(rows=60.0), n_rows, has_constant=False).missing(response)[0]
+    wrong = Losses([make_tail(rows=60.0)], n_rows, has_constant=False).missing(response)[0]
     assert abs(wrong.std() / expected.std() - 1) > 0.2
 
 
 def test_what_was_restored_is_no_longer_missing() -> None:
     response = make_response(0.0, 5.0, 0.0, 5.0, 0.0)
-    plain = Losses(make_tail(), 1000, has_constant=False).missing(response)
-    restored = Losses(make_tail(restored=0.01), 1000, has_constant=False).missing(response)
+    plain = Losses([make_tail()], 1000, has_constant=False).missing(response)
+    restored = Losses([make_tail(restored=0.01)], 1000, has_constant=False).missing(response)
     np.testing.assert_allclose(plain - restored, 0.01 * 5.0)
 
 
 def test_intervals_with_losses_are_quantiles_of_noise_and_loss_together() -> None:
     tail, n_rows, sigma = make_tail(), 1000, 0.02
     response = make_response(1.0, 1.0, 0.0, 1.0, 0.0)
-    losses = Losses(tail, n_rows, has_constant=False)
+    losses = Losses([tail], n_rows, has_constant=False)
     lower, upper = ErrorLaw(sigma, n_rows, losses).interval(np.zeros(1), response, 0.95, sampling=False)
     shifts = losses.missing(response)[0]
     inside = norm.cdf((upper - shifts) / sigma) - norm.cdf((lower - shifts) / sigma)
@@ -96,7 +96,7 @@ def test_intervals_with_losses_are_quantiles_of_noise_and_loss_together() -> Non
 
 
 def test_loss_without_noise_has_its_own_quantiles() -> None:
-    losses = Losses(make_tail(), 1000, has_constant=False)
+    losses = Losses([make_tail()], 1000, has_constant=False)
     response = make_response(0.0, 1e12, 0.0, 1e6, 0.0)
     lower, upper = ErrorLaw(0.5, 1000.0, losses).interval(np.zeros(1), response, 0.8, sampling=False)
     low, high = np.quantile(losses.missing(response), [0.1, 0.9])
@@ -104,7 +104,7 @@ def test_loss_without_noise_has_its_own_quantiles() -> None:
 
 
 def test_many_answers_are_taken_in_parts() -> None:
-    law = ErrorLaw(0.1, 100.0, Losses(make_tail(), 1000, has_constant=True))
+    law = ErrorLaw(0.1, 100.0, Losses([make_tail()], 1000, has_constant=True))
     one = np.ones((70, 70))
     response = Response(one, one, one, one, one)
     lower, upper = law.interval(np.zeros((70, 70)), response, 0.95, sampling=False)
@@ -113,7 +113,7 @@ def test_many_answers_are_taken_in_parts() -> None:
 
 
 def test_many_answers_without_a_trace_have_the_intervals_that_each_has_alone() -> None:
-    law = ErrorLaw(0.02, 1000.0, Losses(make_tail(), 10_000, has_constant=True))
+    law = ErrorLaw(0.02, 1000.0, Losses([make_tail()], 10_000, has_constant=True))
     own = np.append(np.geomspace(1e-8, 1e8, 600), [0.0, math.nan])
     zero = np.zeros_like(own)
     together = law.interval(zero, Response(np.ones_like(own), own, zero, zero, zero), 0.9, sampling=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.methods.estimate import shrink_to_identity
+from dpcov.methods.estimate import shrink_towards
 
 Matrix = NDArray[np.float64]
 
@@ -30,7 +30,9 @@ def test_shrinking_lowers_the_mean_squared_error_whatever_the_truth(d: int, sigm
     truth, rng = truths(d)[name], np.random.default_rng(0)
     noisy = [truth + sigma * noise(rng, d) for _ in range(400)]
     before = np.array([np.linalg.norm(matrix - truth) ** 2 for matrix in noisy])
-    after = np.array([np.linalg.norm(shrink_to_identity(matrix, sigma)[0] - truth) ** 2 for matrix in noisy])
+    after = np.array(
+        [np.linalg.norm(shrink_towards(np.eye(d), matrix, sigma)[0] - truth) ** 2 for matrix in noisy]
+    )
     gain = before - after
     # It is lower in the mean: three standard errors of it fail once in 700 where the gain is near zero.
     assert gain.mean() > -3 * gain.std() / math.sqrt(len(gain))
@@ -38,7 +40,7 @@ def test_shrinking_lowers_the_mean_squared_error_whatever_the_truth(d: int, sigm
         assert after.mean() < 0.3 * before.mean()
         # Twice the weight would not do that where the truth is no identity.
     if name == "spread" and d == 10 and sigma > 0.1:
-        twice = [matrix + 2 * (shrink_to_identity(matrix, sigma)[0] - matrix) for matrix in noisy]
+        twice = [matrix + 2 * (shrink_towards(np.eye(d), matrix, sigma)[0] - matrix) for matrix in noisy]
         assert np.mean([np.linalg.norm(matrix - truth) ** 2 for matrix in twice]) > after.mean()
 
 
@@ -48,7 +50,7 @@ def test_no_direction_moves_by_more_than_the_noise_norm() -> None:
         for height in (0.0, 1.0, 10.0, 1e6):
             matrix = np.eye(d) + 0.1 * noise(rng, d)
             matrix[0, 0] += height
-            shrunk, weight = shrink_to_identity(matrix, 0.1)
+            shrunk, weight = shrink_towards(np.eye(d), matrix, 0.1)
             assert 0 <= weight <= 1
             assert np.linalg.norm(shrunk - matrix, 2) <= math.sqrt(2 * d) * 0.1 * (1 + 1e-9)
             assert np.trace(shrunk) == pytest.approx(np.trace(matrix))
@@ -56,5 +58,18 @@ def test_no_direction_moves_by_more_than_the_noise_norm() -> None:
 
 def test_exact_and_tiny_matrices_stay_as_they_are() -> None:
     for matrix in (np.eye(4), np.zeros((3, 3)), np.diag([1.0, 2.0, 3.0])):
-        assert (shrink_to_identity(matrix, 0.0)[0] == matrix).all()
-    assert shrink_to_identity(np.diag([1.0, 5.0]), 1.0)[1] == 0
+        assert (shrink_towards(np.eye(len(matrix)), matrix, 0.0)[0] == matrix).all()
+    assert shrink_towards(np.eye(2), np.diag([1.0, 5.0]), 1.0)[1] == 0
+
+
+def test_the_target_need_not_be_the_identity() -> None:
+    target, rng = np.diag([1.0, 1.0, 0.2, 0.2, 0.2]), np.random.default_rng(2)
+    noisy = [3 * target + 0.3 * noise(rng, 5) for _ in range(400)]
+
+    def error(to: Matrix) -> float:
+        return float(
+            np.mean([np.linalg.norm(shrink_towards(to, m, 0.3)[0] - 3 * target) ** 2 for m in noisy])
+        )
+
+    # Drawn to the truth's own shape they lose most of their error, drawn elsewhere little.
+    assert error(target) < 0.3 * error(np.eye(5))

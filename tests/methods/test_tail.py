@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +8,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import NoisyCounts
 from dpcov.methods.norms import NormHistogram, fine_grid
-from dpcov.methods.tail import (
-    TailLaw,
-    expected_loss,
-    fit_tail,
-    raise_beside_constant,
-    restored_quantile,
-)
+from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, radius_beyond, restored_quantile
 
 Vector = NDArray[np.float64]
 
@@ -96,15 +89,22 @@ def test_norms_of_a_law_have_its_quantiles() -> None:
     np.testing.assert_allclose(law.norms(upper, 1), 1 - 0.5 * np.log(upper))
 
 
-def test_raising_keeps_the_mean_and_raises_the_covariance() -> None:
+@pytest.mark.parametrize("rows", [5.0, 20.0])
+def test_radii_beyond_what_a_histogram_resolves(rows: float) -> None:
+    n, index = 20_000, 4.0
+    beyond = []
+    for seed in range(40):
+        norms = pareto(n, index, seed)
+        histogram = make_histogram(norms, 8.0, seed)
+        radius = histogram.radius(rows)
+        # By itself the histogram cannot go below 1.5 of its windows' noise.
+        assert (norms > radius_beyond(histogram, radius, rows)).sum() < 4 * 1.5 * histogram.window_sigma
+        beyond.append(int((norms > radius_beyond(histogram, radius, rows)).sum()))
+    assert rows / 2 < np.median(beyond) < 2 * rows
+
+
+def test_a_radius_without_a_law_stays_what_the_histogram_says() -> None:
     rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.standard_normal((100, 3)) + 5, np.ones(100)])
-    moment = rows.T @ rows / 100
-    raising = raise_beside_constant(moment, 1.2, 1.1)
-    raised = raising @ moment @ raising.T
-    mean, raised_mean = moment[:-1, -1], raised[:-1, -1] / raised[-1, -1]
-    np.testing.assert_allclose(raised_mean, mean)
-    assert raised[-1, -1] == pytest.approx(1.1)
-    schur = raised[:-1, :-1] - np.outer(raised[:-1, -1], raised[:-1, -1]) / raised[-1, -1]
-    np.testing.assert_allclose(schur, 1.2 * (moment[:-1, :-1] - np.outer(mean, mean)), atol=1e-12)
-    assert math.isfinite(raise_beside_constant(np.zeros((2, 2)), 1.1, 1.0).sum())
+    lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
+    histogram = make_histogram(lumps + 0.01 * rng.random(len(lumps)), 3.0, 0)
+    assert radius_beyond(histogram, 4.0, 10.0) == 4.0

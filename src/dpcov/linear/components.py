@@ -159,6 +159,7 @@ def _pairs(questions: Questions, forms: Array) -> Response:
         cross=zero,
         trace=values,
         constant=zero,
+        **geometry.heavy_pairs(values, forms),
     )
 
 

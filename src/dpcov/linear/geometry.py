@@ -35,11 +35,14 @@ class Geometry:
         ``B B^T`` for the map B of the noise law.
     has_constant : bool
         Whether there is a constant column.
+    heavy : ndarray, shape (number of heavy directions, number of columns), optional
+        White unit vectors along which many long rows agree, in the table's columns.
     """
 
     moment: Array
     noise_gram: Array
     has_constant: bool
+    heavy: Array | None = None
 
     @cached_property
     def complete(self) -> float:
@@ -84,6 +87,8 @@ class Geometry:
             cross=(mixed + mixed.T + 2 * own * products) / 4,
             trace=own,
             constant=products,
+            **self.heavy_pairs(own, np.eye(len(own))[:, : len(own) - self.has_constant]),
+            **self._across_pairs(means),
         )
 
     def of_mean(self) -> Response:
@@ -96,6 +101,7 @@ class Geometry:
             cross=np.diag(self.covariance) / 4,
             trace=zero,
             constant=zero,
+            across=None if self.heavy is None else self.heavy.T / (2 * np.sqrt(self.complete)),
         )
 
     def of_products(self, forms: Array, sign: float = 1.0) -> Response:
@@ -111,6 +117,7 @@ class Geometry:
             cross=np.zeros_like(values),
             trace=sign * values,
             constant=-sign * values,
+            **self.heavy_pairs(values, forms / np.sqrt(self.complete), sign),
         )
 
     def of_rotations(self, forms: Array, values: Array, count: int) -> Response:
@@ -128,13 +135,22 @@ class Geometry:
             moving = row[:, None] * forms
             squares[i] = noise[i, i] * np.einsum("jr,jr->r", moving, noise @ moving)
         zero = np.zeros_like(mixed)
+        # Among eigenvectors C itself is diagonal.
+        moved = inverse**2 @ (values[:, None] * forms**2)
+        heavy = {}
+        if self.heavy is not None:
+            parts = forms @ self.heavy.T / np.sqrt(self.complete)
+            turned = np.stack([(inverse * part) @ forms for part in parts.T], axis=-1)
+            first = parts[:count, None]
+            length = (first**2 * moved[..., None] + values[:count, None, None] * turned**2) / 4
+            heavy = _along_and_beside(first * turned, length)
         return Response(
             noise=(squares + mixed**2) / 2,
-            # Among eigenvectors C itself is diagonal.
-            own=values[:count, None] * (inverse**2 @ (values[:, None] * forms**2)) / 2,
+            own=values[:count, None] * moved / 2,
             cross=zero,
             trace=zero,
             constant=zero,
+            **heavy,
         )
 
     def of_ratios(self, forms: Array) -> Response:
@@ -144,12 +160,20 @@ class Geometry:
         scale = np.sqrt(np.outer(np.diag(values), np.diag(values)))
         ratios = values / scale
         zero = np.zeros_like(values)
+        heavy = {}
+        if self.heavy is not None:
+            parts = forms @ self.heavy.T / np.sqrt(np.diag(values) * self.complete)[:, None]
+            first = parts - ratios[..., None] * parts[:, None]
+            second = first.transpose(1, 0, 2)
+            length = (first**2 + second**2 + 2 * ratios[..., None] * first * second) / 4
+            heavy = _along_and_beside((first * parts[:, None] + second * parts) / 2, length)
         return Response(
             noise=_ratio_squares(forms @ own @ forms.T / scale, ratios),
             own=_ratio_squares(ratios, ratios),
             cross=zero,
             trace=zero,
             constant=zero,
+            **heavy,
         )
 
     def of_shares(self, forms: Array, shares: Array, inside: Array, total: float) -> Response:
@@ -174,12 +198,20 @@ class Geometry:
 
         values = product(self.covariance)
         outer = product(np.outer(with_constant, with_constant))
+        heavy = {}
+        if self.heavy is not None:
+            white = self.heavy / np.sqrt(self.complete)
+            gradients = forms[:, None] * (forms @ white.T)[..., None]
+            gradients = (gradients - shares[:, None, None] * (inside * white)) / total
+            length = np.einsum("qri,ij,qrj->qr", gradients, self.covariance, gradients, optimize=True)
+            heavy = _along_and_beside(np.einsum("qri,ri->qr", gradients, white), length)
         return Response(
             noise=np.maximum(squares(own) - 2 * values * outer + (values * constant) ** 2, 0.0),
             own=np.maximum(squares(self.covariance), 0.0),
             cross=np.zeros_like(values),
             trace=values,
             constant=-values,
+            **heavy,
         )
 
     def of_gradients(self, gradients: Array, index: Sequence[int]) -> Response:
@@ -191,13 +223,43 @@ class Geometry:
         constant = factor[:, -1] if self.has_constant else np.zeros(len(chosen))
         mapped = gradients @ noise
         white = own.T @ gradients @ own
+        heavy = {}
+        if self.heavy is not None:
+            block = np.zeros((len(self.heavy), len(self.moment)))
+            block[:, : self.heavy.shape[1]] = self.heavy
+            vectors = block[:, chosen]
+            products = np.einsum("qij,rj->qri", gradients, vectors)
+            length = np.square(products @ own).sum(axis=-1)
+            heavy = _along_and_beside(np.einsum("qri,ri->qr", products, vectors), length)
+            heavy["across"] = products @ constant
         return Response(
             noise=np.maximum(np.einsum("qij,qji->q", mapped, mapped), 0.0),
             own=np.einsum("qij,qij->q", white, white),
             cross=np.square(own.T @ gradients @ constant).sum(axis=-1),
             trace=np.einsum("qii->q", white),
             constant=constant @ gradients @ constant,
+            **heavy,
         )
+
+    def heavy_pairs(self, values: Array, forms: Array, sign: float = 1.0) -> dict[str, Array]:
+        """Along and beside the heavy directions, for ``sign * sym(a_i a_j^T)`` with products `values`."""
+        if self.heavy is None:
+            return {}
+        parts = forms @ self.heavy.T
+        first, second = parts[:, None], parts[None]
+        variances = np.diag(values)[:, None]
+        length = variances[:, None] * second**2 + variances[None] * first**2
+        along = first * second
+        return _along_and_beside(sign * along, (length + 2 * values[..., None] * along) / 4)
+
+    def _across_pairs(self, means: Array) -> dict[str, Array]:
+        """Across the heavy directions and the constant, for every entry of the second moment."""
+        if self.heavy is None or not self.has_constant:
+            return {}
+        parts = np.zeros((len(means), len(self.heavy)))
+        parts[:-1] = self.heavy.T
+        mixed = parts[:, None] * means[:, None] / 2
+        return {"across": mixed + mixed.transpose(1, 0, 2)}
 
     @cached_property
     def _white_factor(self) -> Array:
@@ -209,6 +271,11 @@ class Geometry:
         factor[:-1, :-1] = scale * _square_root(self.covariance)
         factor[:, -1] = scale * np.append(self.mean, 1.0)
         return factor
+
+
+def _along_and_beside(along: Array, length: Array) -> dict[str, Array]:
+    """Split the squared length of Qv into what lies along v and what lies beside it."""
+    return {"along": along, "beside": np.sqrt(np.maximum(length - along**2, 0.0))}
 
 
 def pair_squares(matrix: Array) -> Array:

@@ -37,7 +37,7 @@ class Questions:
         The released matrix; with a constant, its last column.
     noise : NoiseLaw, optional
         The law of its noise; None if nothing was released, or the noise is not additive.
-    tail : TailLaw, optional
+    tail : tuple of TailLaw
         What clipping took away.
     """
 
@@ -45,7 +45,7 @@ class Questions:
     n_rows: int
     moment: Array
     noise: NoiseLaw | None
-    tail: TailLaw | None
+    tail: tuple[TailLaw, ...]
 
     @cached_property
     def has_constant(self) -> bool:
@@ -61,14 +61,20 @@ class Questions:
             )
         if self.has_constant and self._constant_is_lost():
             raise UnresolvedError("even the share of complete rows could not be told from noise.")
-        return Geometry(self.moment, self._factor @ self._factor.T, self.has_constant)
+        heavy = [law.along for law in self.tail if law.along is not None]
+        return Geometry(
+            self.moment,
+            self._factor @ self._factor.T,
+            self.has_constant,
+            np.array(heavy) if heavy else None,
+        )
 
     @cached_property
     def law(self) -> ErrorLaw:
         """The law of errors."""
         sigma = math.nan if self.noise is None else self.noise.sigma
         losses = None
-        if self.tail is not None:
+        if self.tail:
             losses = Losses(self.tail, self.n_rows, has_constant=self.has_constant)
         return ErrorLaw(sigma, self.n_rows * self.geometry.complete, losses)
 
@@ -240,8 +246,9 @@ class Questions:
 
     def _ratios(self, forms: Array) -> Response:
         response = self.geometry.of_ratios(forms)
-        for part in response.parts():
-            np.fill_diagonal(part, np.where(np.isnan(np.diag(part)), math.nan, 0.0))
+        places = np.arange(len(forms))
+        for part in response.parts().values():
+            part[places, places] = np.where(np.isnan(part[places, places]), math.nan, 0.0)
         return response
 
     def _find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:

@@ -4,8 +4,8 @@ The released matrix is ``S~ = S - D + E``, all of it relative to known laws:
 
 - E, the privacy noise, is Gaussian with a law that is public;
 - D, what shrinking long rows took away beyond what the method has restored, is a sum over few rows. How
-  many and how long follows from the private histogram of norms (`TailLaw`); their directions are taken to be
-  spread like those of the other rows.
+  many and how long follows from private histograms (`TailLaw`): of lengths along directions in which many of
+  them agree, and of the norms of the others, whose directions are taken to be spread evenly.
 
 An answer f(S) with gradient G moves by ``<G, E - D>``. A `Response` holds the few numbers about G that its
 law depends on, an `ErrorLaw` turns them into standard errors and intervals. ``docs/release.md`` derives both.
@@ -14,7 +14,8 @@ law depends on, an `ErrorLaw` turns them into standard errors and intervals. ``d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -56,6 +57,12 @@ class Response:
         The trace of Q among the table's own directions.
     constant : ndarray
         The entry of Q that belongs to the constant.
+    along : ndarray, shape (..., number of heavy directions), optional
+        ``v^T Q v`` for each direction v in which many long rows agree; None if there is none.
+    beside : ndarray, shape (..., number of heavy directions), optional
+        ``|Q v - (v^T Q v) v|`` among the table's own directions.
+    across : ndarray, shape (..., number of heavy directions), optional
+        ``q^T v``; None if it is zero.
     """
 
     noise: Array
@@ -63,18 +70,25 @@ class Response:
     cross: Array
     trace: Array
     constant: Array
-
-    def parts(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Return all five arrays, in the order of the attributes."""
-        return self.noise, self.own, self.cross, self.trace, self.constant
+    along: Array | None = None
+    beside: Array | None = None
+    across: Array | None = None
 
     def select(self, index: NDArray[np.int64] | tuple[NDArray[np.int64] | slice, ...] | slice) -> Self:
         """Return the responses of some of the answers."""
-        return type(self)(*(part[index] for part in self.parts()))
+        return self._each(lambda part: part[index])
 
     def flat(self) -> Self:
-        """Return the responses as one-dimensional arrays."""
-        return type(self)(*(part.ravel() for part in self.parts()))
+        """Return the responses with a single axis for the answers."""
+        return self._each(lambda part: part.reshape(self.noise.size, *part.shape[self.noise.ndim :]))
+
+    def parts(self) -> dict[str, Array]:
+        """Return all arrays that there are, by name."""
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: part for name, part in given.items() if part is not None}
+
+    def _each(self, change: Callable[[Array], Array]) -> Self:
+        return type(self)(**{name: change(part) for name, part in self.parts().items()})
 
 
 class ErrorLaw:
@@ -123,7 +137,7 @@ class ErrorLaw:
         rest = np.arange(values.size)
         plain = (flat.trace == 0) & (flat.constant == 0) & (flat.cross == 0)
         if plain.sum() > _ANGLES:
-            bounds[:, plain] = self._losses.plain_quantiles(flat.own[plain], deviations[plain], tails)
+            bounds[:, plain] = self._losses.plain_quantiles(flat.select(plain), deviations[plain], tails)
             rest = np.flatnonzero(~plain)
         for first in range(0, rest.size, _CHUNK):
             part = rest[first : first + _CHUNK]
@@ -159,65 +173,119 @@ class Losses:
     """Draws of what clipping took from the table, beyond what the method has restored.
 
     A row beyond the radius, white and with direction u, took ``w |z|^2 u^T Q u`` from an answer, where w is
-    the share of its square that was cut. Nearly all Q have rank 2 at most, so the first two coordinates
+    the share of its square that was cut. Along a heavy direction v that is ``w |z|^2 v^T Q v``, and a tilt
+    of v adds what lies beside it. Elsewhere nearly all Q have rank 2 at most, so the first two coordinates
     of u suffice: each draw is a handful of sums over its rows.
 
     Parameters
     ----------
-    tail : TailLaw
-        The likely laws of the rows beyond.
+    tails : sequence of TailLaw
+        The likely laws of the rows beyond: one at most for no direction of its own.
     n_rows : int
         The public number of rows, which the second moment is a mean over.
     has_constant : bool
         Whether the constant is among the columns.
     """
 
-    def __init__(self, tail: TailLaw, n_rows: int, *, has_constant: bool) -> None:
+    def __init__(self, tails: Sequence[TailLaw], n_rows: int, *, has_constant: bool) -> None:
         rng = np.random.default_rng(_SEED)
-        counts = rng.poisson(np.tile(tail.rows, _DRAWS_A_LAW))
-        sums = np.zeros((4, len(counts)))
-        for draw, count in enumerate(counts):
-            norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
-            cut = 1 - norms**-2.0
-            squares = np.maximum((tail.radius * norms) ** 2 - has_constant, 0.0)
-            first, second, other = _directions(rng, count, tail.directions)
-            lost = cut * squares
-            sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
-        first, second, constant, cross = sums / n_rows
-        self._first, self._second = first - tail.restored, second - tail.restored
-        self._constant = constant - tail.restored_constant
-        self._cross = cross
+        draws = _DRAWS_A_LAW * max(len(tail.rows) for tail in tails)
+        self._first, self._second, self._constant, self._cross = np.zeros((4, draws))
+        along, beside, across = [], [], []
+        for tail in tails:
+            if tail.along is None:
+                sums = _even_losses(rng, tail, draws, has_constant=has_constant) / n_rows
+                self._first, self._second = sums[:2] - tail.restored
+                self._constant, self._cross = sums[2] - tail.restored_constant, sums[3]
+            else:
+                lost, lopsided = _losses_along(rng, tail, draws) / n_rows
+                along.append(lost - tail.restored)
+                beside.append(2 * tail.tilt * lost * rng.standard_normal(draws))
+                across.append(2 * lopsided)
+        self._along, self._beside, self._across = (
+            np.reshape(rows, (-1, draws)) for rows in (along, beside, across)
+        )
 
     def missing(self, response: Response) -> Array:
         """Return what each answer is too small by, one column a draw."""
-        trace = response.trace[:, None]
+        trace, squares = _elsewhere(response)
         # The eigenvalues of a Q of rank 2, from its trace and norm.
-        gap = np.sqrt(np.maximum(2 * response.own[:, None] - trace**2, 0.0))
-        own = (trace + gap) / 2 * self._first + (trace - gap) / 2 * self._second
+        gap = np.sqrt(np.maximum(2 * squares - trace**2, 0.0))[:, None]
+        own = (trace[:, None] + gap) / 2 * self._first + (trace[:, None] - gap) / 2 * self._second
+        if response.along is not None and response.beside is not None:
+            own = own + response.along @ self._along + response.beside @ self._beside
+        if response.across is not None:
+            own = own + response.across @ self._across
         return np.asarray(
             own
             + response.constant[:, None] * self._constant
             + 2 * np.sqrt(response.cross)[:, None] * self._cross
         )
 
-    def plain_quantiles(self, own: Array, deviations: Array, probabilities: tuple[float, float]) -> Array:
-        """Return quantiles of errors whose response is `own` alone, as of correlations and directions.
+    def plain_quantiles(
+        self, response: Response, deviations: Array, probabilities: tuple[float, float]
+    ) -> Array:
+        """Return quantiles of errors without a trace, as of correlations and directions.
 
         Up to their size their laws differ in one number only, the ratio of clipping to noise. So quantiles
-        are found for some ratios and interpolated.
+        are found for some ratios and interpolated. What heavy directions add is taken as normal.
         """
         draws = self._first - self._second
         scale = math.sqrt(np.square(draws).mean()) or 1.0
         angles = np.linspace(0.0, math.pi / 2, _ANGLES)
         shifts = np.outer(np.sin(angles), draws / scale)
-        lost = np.sqrt(own / 2) * scale
+        lost = np.sqrt(_elsewhere(response)[1] / 2) * scale
+        centre = np.zeros_like(lost)
+        if response.along is not None and response.beside is not None:
+            centre = response.along @ self._along.mean(axis=1)
+            variance = response.along**2 @ self._along.var(axis=1)
+            variance += response.beside**2 @ self._beside.var(axis=1)
+            deviations = np.sqrt(deviations**2 + variance)
         size, angle = np.hypot(lost, deviations), np.arctan2(lost, deviations)
         return np.array(
             [
-                size * PchipInterpolator(angles, _mixture_quantile(shifts, np.cos(angles), p))(angle)
+                centre + size * PchipInterpolator(angles, _mixture_quantile(shifts, np.cos(angles), p))(angle)
                 for p in probabilities
             ]
         )
+
+
+def _even_losses(rng: np.random.Generator, tail: TailLaw, draws: int, *, has_constant: bool) -> Array:
+    """Return sums over rows in all directions: along two of them, of the constant, and across."""
+    sums = np.zeros((4, draws))
+    for draw, count in enumerate(rng.poisson(np.resize(tail.rows, draws))):
+        norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
+        cut = 1 - norms**-2.0
+        squares = np.maximum((tail.radius * norms) ** 2 - has_constant, 0.0)
+        first, second, other = _directions(rng, count, tail.directions)
+        lost = cut * squares
+        sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
+    return sums
+
+
+def _losses_along(rng: np.random.Generator, tail: TailLaw, draws: int) -> Array:
+    """Return sums over rows that lie along one direction: of their squares, and across to the constant.
+
+    Of the two sides of the direction, one may have any share of the rows.
+    """
+    sums = np.zeros((2, draws))
+    for draw, count in enumerate(rng.poisson(np.resize(tail.rows, draws))):
+        norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
+        sides = np.where(rng.random(count) < rng.random(), 1.0, -1.0)
+        sums[:, draw] = tail.radius**2 * np.sum(norms**2 - 1), tail.radius * (norms - 1 / norms) @ sides
+    # Laws come in the order of a grid. Shuffled, those of one tail tell nothing of another's.
+    return rng.permutation(sums, axis=1)
+
+
+def _elsewhere(response: Response) -> tuple[Array, Array]:
+    """Return the trace and the squared norm of Q among directions that are not heavy."""
+    if response.along is None or response.beside is None:
+        return response.trace, response.own
+    squares = np.square(response.along) + 2 * np.square(response.beside)
+    return (
+        response.trace - response.along.sum(axis=-1),
+        np.maximum(response.own - squares.sum(axis=-1), 0.0),
+    )
 
 
 def _directions(rng: np.random.Generator, count: int, size: int) -> tuple[Array, Array, Array]:

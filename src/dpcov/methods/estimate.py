@@ -20,7 +20,7 @@ class NoiseLaw:
 
     The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
     is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid). Where the
-    estimate was shrunk (`shrink_to_identity`), it has less error than this law says: its mean squared
+    estimate was shrunk (`shrink_towards`), it has less error than this law says: its mean squared
     error, over the entries in the mapped rows, is below that of N.
 
     Attributes
@@ -48,14 +48,14 @@ class Estimate:
     noise : NoiseLaw, optional
         The noise in the matrix (before it was made positive semidefinite); None where the noise is
         not additive or nothing was released.
-    tail : TailLaw, optional
-        What shrinking long rows took away; None where that is not known.
+    tail : tuple of TailLaw
+        What shrinking long rows took away; empty where that is not known.
     """
 
     second_moment: NDArray[np.float64]
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: NoiseLaw | None = None
-    tail: TailLaw | None = None
+    tail: tuple[TailLaw, ...] = ()
 
 
 def nearest_positive_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,16 +67,20 @@ def nearest_positive_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.flo
     return (projected + projected.T) / 2
 
 
-def shrink_to_identity(matrix: NDArray[np.float64], sigma: float) -> tuple[NDArray[np.float64], float]:
-    """Draw a noisy matrix to the multiple of the identity that has its trace.
+def shrink_towards(
+    target: NDArray[np.float64], matrix: NDArray[np.float64], sigma: float
+) -> tuple[NDArray[np.float64], float]:
+    """Draw a noisy matrix to the multiple of `target` that is next to it.
 
     The estimator of James and Stein (1961): the noise has the same variance in every direction of
     Frobenius norm, so whatever the true matrix is, this lowers the mean squared error, and by
-    much if the true matrix is as near to the identity as the noise is large. The weight is at most what
+    much if the true matrix is as near to the target as the noise is large. The weight is at most what
     moves no direction by more than the noise norm: a single direction that stands out stays.
 
     Parameters
     ----------
+    target : ndarray, shape (d, d)
+        Symmetric, not zero.
     matrix : ndarray, shape (d, d)
         Symmetric.
     sigma : float
@@ -86,12 +90,11 @@ def shrink_to_identity(matrix: NDArray[np.float64], sigma: float) -> tuple[NDArr
     -------
     shrunk : ndarray, shape (d, d)
     weight : float
-        Of the identity, from 0 to 1.
+        Of the target, from 0 to 1.
     """
     d = len(matrix)
-    centre = np.trace(matrix) / d * np.eye(d)
-    away = matrix - centre
-    # The trace is kept, which leaves so many free entries; James and Stein subtract two more.
+    away = matrix - np.vdot(target, matrix) / np.vdot(target, target) * target
+    # The multiple is kept, which leaves so many free entries; James and Stein subtract two more.
     freedom = max(d * (d + 1) / 2 - 1 - 2, 0.0)
     by_entries = freedom * sigma**2 / max(float(np.linalg.norm(away)) ** 2, _TINY)
     by_norm = 2 * d * sigma**2 / max(float(np.linalg.norm(away, 2)) ** 2, _TINY)

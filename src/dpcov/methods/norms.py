@@ -111,6 +111,11 @@ class NormHistogram:
         """Standard deviation of the noise of a count."""
         return self._sigma
 
+    @property
+    def window_sigma(self) -> float:
+        """Standard deviation of the noise of a window of bins, from r to sqrt 2 r."""
+        return self._sigma * math.sqrt(_FINE_WINDOW)
+
     def beyond(self, share: float, radius: float) -> tuple[Vector, Vector, Vector]:
         """Return lower edges, upper edges and counts of the bins beyond the last `share` of the rows.
 
@@ -134,10 +139,9 @@ class NormHistogram:
         ignore_beyond : float, default 0
             Far bumps of up to this many rows together are left outside.
         """
-        window_sigma = self._sigma * math.sqrt(_FINE_WINDOW)
-        wanted = max(rows_beyond * self._part, _NEAR * window_sigma)
+        wanted = max(rows_beyond * self._part, _NEAR * self.window_sigma)
         start = self._mode
-        for far in np.flatnonzero(self._windows >= max(wanted, _FAR * window_sigma)):
+        for far in np.flatnonzero(self._windows >= max(wanted, _FAR * self.window_sigma)):
             if far > start and self._rows_from(int(far)) > ignore_beyond * self._part:
                 start = int(far)
         i = start
@@ -155,7 +159,7 @@ class NormHistogram:
 
     def excess(self, typical: float) -> float:
         """Return how many times more second moment some far rows have than the typical ones."""
-        significant = self._windows >= _FAR * self._sigma * math.sqrt(_FINE_WINDOW)
+        significant = self._windows >= _FAR * self.window_sigma
         far = significant & (self._low > 2 * typical)
         shares = self._windows[far] / self._n_rows * (self._low[far] / typical) ** 2
         return float(shares.max(initial=0.0))
@@ -185,16 +189,15 @@ class NormHistogram:
         outliers = self._share_beyond(math.sqrt(2) * radius)
         inside = (np.arange(len(self._counts)) > 0) & (self._high <= radius * 1.001)
         kept = float(self._counts[inside] @ self._middle[inside] ** 2)
-        near = max(rows_beyond * self._part, _NEAR * self._sigma * math.sqrt(_FINE_WINDOW)) / 6
+        near = max(rows_beyond * self._part, _NEAR * self.window_sigma) / 6
         back = near * (1.1 * radius) ** 2 / kept if kept > 0 else 0.0
         return (1 + back) / max(1 - outliers, 0.5)
 
     def _rows_from(self, first: int) -> float:
         """Return how many rows lie from a bin on, at least: windows that are clearly no noise, less some."""
         windows = np.add.reduceat(self._counts, range(first, len(self._counts), _FINE_WINDOW))
-        window_sigma = self._sigma * math.sqrt(_FINE_WINDOW)
-        clear = windows > _CLEAR * window_sigma
-        return float(windows[clear].sum()) - _CLEAR * window_sigma * math.sqrt(int(clear.sum()))
+        clear = windows > _CLEAR * self.window_sigma
+        return float(windows[clear].sum()) - _CLEAR * self.window_sigma * math.sqrt(int(clear.sum()))
 
     def _share_beyond(self, radius: float) -> float:
         counts = self._counts[self._low >= radius * 0.999]

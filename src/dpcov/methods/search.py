@@ -137,16 +137,21 @@ def find_directions(run: Run, least_eigenvalue: float | None) -> Frame:
     return frame
 
 
+def in_frame(answer: NoisyGram, forms: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the forms that an answer is really about, and its second moment in them.
+
+    The answer's map is triangular: it is `forms` up to a rotation and rounding. The rotation is undone.
+    """
+    asked = answer.lattice_map.matrix()
+    left, _, right = np.linalg.svd(asked @ np.linalg.inv(forms))
+    rotation = left @ right
+    return rotation.T @ asked, rotation.T @ answer.mean() @ rotation
+
+
 def _ask_signs(run: Run, forms: Matrix, share: float, every: int) -> tuple[Matrix, Matrix]:
     """Return the forms that were really asked about and the noisy mean of u u^T in them."""
-    lattice_map = LatticeMap.from_matrix(forms)
-    answer = run.gram(
-        Clipping(lattice_map, 1.0, Rule.DIRECTION), share, "directions of the rows", every=every
-    )
-    asked = lattice_map.matrix()
-    # The map is triangular: the forms up to a rotation and rounding. Undo the rotation.
-    rotation = np.linalg.qr(asked @ np.linalg.inv(forms)).Q
-    return rotation.T @ asked, rotation.T @ answer.mean() @ rotation
+    clipping = Clipping(LatticeMap.from_matrix(forms), 1.0, Rule.DIRECTION)
+    return in_frame(run.gram(clipping, share, "directions of the rows", every=every), forms)
 
 
 def _all_below(frame: Frame, scale: Scale, least_eigenvalue: float) -> bool:

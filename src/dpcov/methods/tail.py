@@ -20,6 +20,9 @@ from dpcov.methods.norms import NormHistogram
 
 Vector = NDArray[np.float64]
 
+VAGUE = 0.25
+"""Which quantile of the likely losses to restore where they are vague."""
+
 _LAWS = 128
 _SHAPES = np.linspace(-0.5, 0.45, 20)
 _LOG_PRIOR = 2 * np.log(0.5 - _SHAPES) + 3.5 * np.log(0.501 + _SHAPES)
@@ -31,6 +34,9 @@ _HALVINGS = 5
 _FEWEST_ROWS = 100
 _LIGHT = 1e-9
 _REJECTED = 0.01
+_FAR_REACH = 20.0
+_NEAR_REACH = 1.5
+_BISECTIONS = 40
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
@@ -53,8 +59,13 @@ class TailLaw:
     directions : int
         Among how many directions of the table the loss is spread.
     restored, restored_constant : float
-        By what share the method has raised the second moment in every direction of the table, and of
-        the constant, to make up for the loss.
+        By what share the method has raised the second moment in these directions, and of the constant,
+        to make up for the loss.
+    along : ndarray, shape (number of columns,), optional
+        The only direction, if it is one, in the table's columns: as long as a white unit vector is there.
+        None if the rows lie in all directions that no other law is for.
+    tilt : float
+        How far `along` is off: the sine of an angle.
     """
 
     rows: Vector
@@ -64,6 +75,8 @@ class TailLaw:
     directions: int = 1
     restored: float = 0.0
     restored_constant: float = 0.0
+    along: Vector | None = None
+    tilt: float = 0.0
 
     def norms(self, upper: Vector, law: int) -> Vector:
         """Return norms relative to the radius, by their upper probabilities under one of the laws."""
@@ -91,13 +104,38 @@ def fit_tail(histogram: NormHistogram, radius: float) -> TailLaw | None:
     return None
 
 
+def radius_beyond(histogram: NormHistogram, radius: float, rows: float) -> float:
+    """Return a radius that about `rows` rows exceed, fewer than the histogram itself can tell.
+
+    Parameters
+    ----------
+    histogram : NormHistogram
+        Of the norms.
+    radius : float
+        What the histogram tells: where the fitted law starts from, and what is returned if there is none.
+    rows : float
+        How many.
+    """
+    law = fit_tail(histogram, radius)
+    if law is None:
+        return radius
+    low, high = radius / _FAR_REACH, radius * _FAR_REACH
+    for _ in range(_BISECTIONS):
+        middle = math.sqrt(low * high)
+        if np.median(law.rows * _survival((middle / radius - 1) / law.spread, law.shape)) > rows:
+            low = middle
+        else:
+            high = middle
+    return max(low, radius / _NEAR_REACH)
+
+
 def restored_quantile(histogram: NormHistogram) -> float:
     """Return which quantile of the likely losses to restore: the median, or a low one where they are vague.
 
     Where noise drowns the far counts, the prior decides, and it allows for tails heavier than most have:
     a low quantile errs less on the benchmark's tables.
     """
-    return 0.5 if _wanted_share(histogram) <= _LARGEST_SHARE else 0.25
+    return 0.5 if _wanted_share(histogram) <= _LARGEST_SHARE else VAGUE
 
 
 def expected_loss(law: TailLaw, n_rows: int, rank: int, quantile: float, *, has_constant: bool) -> TailLaw:
@@ -114,27 +152,6 @@ def expected_loss(law: TailLaw, n_rows: int, rank: int, quantile: float, *, has_
         restored=float(np.quantile(inside, quantile)),
         restored_constant=float(np.quantile(constant, quantile)),
     )
-
-
-def raise_beside_constant(matrix: NDArray[np.float64], own: float, constant: float) -> NDArray[np.float64]:
-    """Return T so that ``T matrix T^T`` has its covariance raised by `own` and its constant by `constant`.
-
-    A clipped row is long because of its columns, not of its constant 1: what it lost is missing from the
-    covariance, and hardly from the constant. The mean stays.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (d, d)
-        A second moment; its last column belongs to the constant.
-    own, constant : float
-        Factors.
-    """
-    result = math.sqrt(own) * np.eye(len(matrix))
-    share = matrix[-1, -1]
-    mean = matrix[:-1, -1] / share if share > 0 else np.zeros(len(matrix) - 1)
-    result[:-1, -1] = (math.sqrt(constant) - math.sqrt(own)) * mean
-    result[-1, -1] = math.sqrt(constant)
-    return result
 
 
 def _wanted_share(histogram: NormHistogram) -> float:

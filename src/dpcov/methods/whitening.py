@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,22 +26,16 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, Rule, sampled_rows
 from dpcov.methods import directions
 from dpcov.methods.directions import Frame
-from dpcov.methods.estimate import (
-    Estimate,
-    NoiseLaw,
-    nearest_positive_semidefinite,
-    shrink_to_identity,
-)
+from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite, shrink_towards
+from dpcov.methods.heavy import HISTOGRAM_SHARE, Region, Tail, find_heavy, surround
 from dpcov.methods.norms import NormHistogram, fine_grid
-from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, look_at_scale
-from dpcov.methods.tail import TailLaw, expected_loss, fit_tail, raise_beside_constant, restored_quantile
+from dpcov.methods.restoration import raise_beside_constant, restore_dropped, restore_shrunk
+from dpcov.methods.search import SAMPLED_ROWS, Run, find_directions, in_frame, look_at_scale
 from dpcov.theory.numbers import positive
 
 Matrix = NDArray[np.float64]
 
 # Shares of the whole budget.
-_HISTOGRAM_SHARE = 0.03
-_TAIL_SHARE = 0.03
 _LEAST_FOR_POLISHING = 0.005
 _MOST_FOR_POLISHING = 0.06
 _LEAST_FOR_RELEASE = 0.4
@@ -106,8 +101,11 @@ def estimate_whitening(
     if scale is None:
         return _nothing(run)
     plan = _polish(run, _Plan(frame, scale.typical), contamination, tail_radius)
-    clip = _choose_radius(run, plan, contamination) if tail_radius is None else tail_radius * plan.unit
-    estimate = _release(run, plan, clip, contamination)
+    if tail_radius is None:
+        region = _choose_region(run, plan, contamination)
+    else:
+        region = Region(tail_radius * plan.unit)
+    estimate = _release(run, plan, region, contamination)
     if m is None or beta is None:
         return estimate
     # Claim "bad points fraction" of the paper.
@@ -136,7 +134,7 @@ def _ask_norms(run: Run, plan: _Plan, every: int = 1) -> NormHistogram:
     answer = run.curator.log_norms(
         LatticeMap.from_matrix(plan.frame.rows),
         fine_grid(plan.typical, run.n),
-        Fraction(min(_HISTOGRAM_SHARE, run.left / 4) * run.rho),
+        Fraction(min(HISTOGRAM_SHARE, run.left / 4) * run.rho),
         purpose="histogram of the norms",
         every=every,
     )
@@ -213,80 +211,86 @@ def _directional_count(run: Run, rank: int, share: float) -> float:
     return math.sqrt(2 * rank / (share * run.rho)) * math.sqrt(rank)
 
 
-def _choose_radius(run: Run, plan: _Plan, contamination: float) -> float:
+def _choose_region(run: Run, plan: _Plan, contamination: float) -> Region:
     """Balance what clipping takes away against the noise that a wider radius brings."""
-    histogram, rank = plan.histogram, plan.rank
+    histogram = plan.histogram
     if histogram is None:
         histogram = _ask_norms(run, plan)
-    ignore = contamination * run.n
-    narrow_count = 1.6 * rank * math.sqrt(2 * rank / (run.left * run.rho))
-    wide = histogram.radius(_directional_count(run, rank, run.left), ignore_beyond=ignore)
-    narrow = histogram.radius(narrow_count, ignore_beyond=ignore)
     if contamination:
+        count = _directional_count(run, plan.rank, run.left)
         # A dropped row takes all it has: a little further out few rows of the bulk are left.
-        return _DROPPING_MARGIN * wide
+        radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=contamination * run.n)
+        return Region(radius, (Tail(histogram, radius, plan.rank),))
+    heavy = find_heavy(run, plan.frame, histogram)
+    if heavy:
+        region = surround(run, plan.frame, plan.unit, heavy, partial(_ball_radius, run))
+        if region is not None:
+            return region
+        # Far rows agree: clipping as many as the histogram can tell would bias one direction.
+        radius = _DIRECTIONAL_MARGIN * histogram.radius(_directional_count(run, plan.rank, run.left))
+    else:
+        radius = _ball_radius(run, histogram, plan.rank)
+    return Region(radius, (Tail(histogram, radius, plan.rank),))
+
+
+def _ball_radius(run: Run, histogram: NormHistogram, rank: int) -> float:
+    """Choose the radius of a ball for rows that are long in no direction more than in others."""
+    count = _directional_count(run, rank, run.left)
+    wide = histogram.radius(count)
+    narrow = histogram.radius(1.6 * rank * math.sqrt(2 * rank / (run.left * run.rho)))
     if wide <= 1.02 * narrow:
         return wide
-    between = histogram.radius(_directional_count(run, rank, run.left) * rank**0.25)
-    if 1.6 * rank < 9:
-        return between
-    # The directions of the rows beyond the narrow radius: if they agree, clipping there would bias
-    # one direction; if not, it takes the same from all, which the correction gives back.
-    share = min(_TAIL_SHARE, run.left / 4)
-    answer = run.gram(
-        Clipping(LatticeMap.from_matrix(plan.frame.rows), narrow, Rule.TAIL), share, "directions of the tail"
-    )
-    largest = float(np.linalg.eigvalsh(answer.mean())[-1]) / narrow**2 * run.n
-    noise = directions.noise_norm(run.d, answer.sigma) / narrow**2 * run.n
-    run.note("tail", share, plan.frame.rank)
-    if largest > 1.4 * noise + narrow_count / rank:
-        # The histogram cannot tell as few rows as would be right in one direction.
-        return _DIRECTIONAL_MARGIN * wide
-    return narrow if (wide / narrow) ** 2 < 1.4 else between
+    # Clipping at the narrow radius takes the same from all directions, which is given back.
+    return narrow if 1.6 * rank >= 9 and (wide / narrow) ** 2 < 1.4 else histogram.radius(count * rank**0.25)
 
 
-def _release(run: Run, plan: _Plan, clip: float, contamination: float) -> Estimate:
+def _release(run: Run, plan: _Plan, region: Region, contamination: float) -> Estimate:
     """Spend what is left on the Gram matrix of the whitened rows, and map it back."""
-    lattice_map = LatticeMap.from_matrix(plan.frame.rows)
+    shape = region.shape(run.d)
+    wanted = np.asarray(np.linalg.solve(shape, plan.frame.rows), dtype=np.float64)
     share = run.left
     rule = Rule.DROP if contamination else Rule.SHRINK
     answer = run.curator.gram(
-        Clipping(lattice_map, clip, rule), run.curator.remaining.rho, purpose="the released matrix"
+        Clipping(LatticeMap.from_matrix(wanted), region.radius, rule),
+        run.curator.remaining.rho,
+        purpose="the released matrix",
     )
     run.note("release", share, plan.frame.rank)
-    white, forms = answer.mean(), lattice_map.matrix()
-    law, factor = None, 1.0
-    if plan.histogram is not None and contamination:
-        factor = plan.histogram.dropping_correction(clip, _directional_count(run, plan.rank, share))
-    elif plan.histogram is not None:
-        law = _tail_law(run, plan.histogram, plan.rank, clip, white)
-        factor = 1 + law.restored if law else plan.histogram.correction(clip)
+    forms, white = in_frame(answer, wanted)
+    has_constant = run.curator.has_constant
+    restoration = (
+        restore_dropped(region, _directional_count(run, plan.rank, share))
+        if contamination
+        else restore_shrunk(region, run.n, shape @ white @ shape, has_constant=has_constant)
+    )
     shrinkage = 0.0
     if plan.frame.resolved.all() and not _few_rows(run):
         # The rounds before say that the rows are about white here, and they cost budget too.
-        white, shrinkage = shrink_to_identity(white, answer.sigma)
+        ball = np.asarray(np.linalg.inv(shape @ shape), dtype=np.float64)
+        white, shrinkage = shrink_towards(ball, white, answer.sigma)
     inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(white) @ inverse.T
-    raising = math.sqrt(factor) * np.eye(run.d)
-    if run.curator.has_constant and not contamination:
-        raising = raise_beside_constant(matrix, factor, 1 + law.restored_constant if law else 1.0)
+    most, extra = math.sqrt(restoration.factor) * np.eye(run.d), restoration.beyond_most(run.d)
+    # Only what is not a multiple of the identity takes the way through the frame, which rounds.
+    raising = most + inverse @ extra @ forms
+    if has_constant:
+        raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
-    facts = {"radius": clip / plan.unit, "correction": factor, "shrinkage": shrinkage}
-    diagnostics = _diagnostics(run, forms, white * factor, answer.sigma * factor, facts)
+    facts: dict[str, Any] = {
+        "radius": region.radius / plan.unit,
+        "correction": restoration.factor,
+        "shrinkage": shrinkage,
+        "heavy": [
+            {"direction": _unit_length(direction.vector @ plan.frame.rows), "stretch": stretch}
+            for direction, stretch in zip(region.heavy, region.stretches, strict=True)
+        ],
+    }
+    raised = (most + extra) @ white @ (most + extra)
+    diagnostics = _diagnostics(run, forms, raised, answer.sigma * restoration.factor, facts)
     # What is left of the noise after shrinking, on average over entries.
     noise = NoiseLaw(raising @ inverse, answer.sigma * math.sqrt(1 - shrinkage))
-    return Estimate((matrix + matrix.T) / 2, diagnostics, noise, law)
-
-
-def _tail_law(run: Run, histogram: NormHistogram, rank: int, clip: float, white: Matrix) -> TailLaw | None:
-    """Return what clipping took away, in units of a white coordinate."""
-    mean_square = float(np.trace(white)) / rank
-    law = fit_tail(histogram, clip) if mean_square > 0 else None
-    if law is None:
-        return None
-    law = replace(law, radius=clip / math.sqrt(mean_square))
-    quantile = restored_quantile(histogram)
-    return expected_loss(law, run.n, rank, quantile, has_constant=run.curator.has_constant)
+    laws = restoration.located_laws(raising @ inverse, run.d - has_constant)
+    return Estimate((matrix + matrix.T) / 2, diagnostics, noise, laws)
 
 
 def _nothing(run: Run) -> Estimate:
@@ -308,12 +312,11 @@ def _nothing(run: Run) -> Estimate:
 
 
 def _diagnostics(
-    run: Run, forms: Matrix, white: Matrix, sigma: float, facts: dict[str, float]
+    run: Run, forms: Matrix, white: Matrix, sigma: float, facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Facts about the release, from private answers only."""
     noise = directions.noise_norm(run.d, sigma)
-    # Tracy-Widom: 19 of 20 noise matrices have a norm below this.
-    bound = noise * (1 + 0.73 * run.d ** (-2 / 3))
+    rarely = directions.rarely_exceeded(run.d)
     values, vectors = np.linalg.eigh(white)
     found = values > directions.RESOLVED * noise
     unresolved = []
@@ -321,15 +324,32 @@ def _diagnostics(
         form = forms.T @ vector
         length = float(np.linalg.norm(form))
         unresolved.append(
-            {"direction": (form / length).tolist(), "variance_at_most": (max(value, 0.0) + bound) / length**2}
+            {
+                "direction": (form / length).tolist(),
+                "variance_at_most": (max(value, 0.0) + rarely * noise) / length**2,
+            }
         )
     return {
         "rounds": len(run.rounds),
         "history": [asdict(round_) for round_ in run.rounds],
         "resolved": int(found.sum()),
         "unresolved": unresolved,
-        "predicted_error": bound / float(values[found].min()) if found.any() else 1.0,
+        "predicted_error": rarely * _relative_noise(values[found], sigma) if found.any() else 1.0,
         "confidence": _CONFIDENCE,
         "released_share": run.rounds[-1].rho / run.rho,
         **facts,
     }
+
+
+def _relative_noise(values: Matrix, sigma: float) -> float:
+    """Return about the norm of ``W^-1/2 N W^-1/2``, for noise N and W with these eigenvalues.
+
+    Its entries have variances ``sigma^2 / (2 w_i w_j)``, the diagonal twice that; the norm is about twice the
+    root of the largest sum of a row, as that of equal ones is exactly in the limit.
+    """
+    return sigma * math.sqrt(2 * (1 / values).max() * (1 / values).sum())
+
+
+def _unit_length(form: Matrix) -> list[float]:
+    result: list[float] = (form / np.linalg.norm(form)).tolist()
+    return result
