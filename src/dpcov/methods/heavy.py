@@ -121,19 +121,20 @@ def find_heavy(run: Run, frame: Frame, histogram: NormHistogram) -> tuple[HeavyD
     If all directions are alike, or the rows too few to tell, none does.
     """
     basis = _own_basis(run, frame)
-    own = basis.shape[1]
+    own, resolved = basis.shape[1], frame.rank - run.curator.has_constant
     share = min(_TAIL_SHARE, run.left / 4)
     noise = directions.noise_norm(own, 1 / math.sqrt(share * run.rho))
-    if own < 2 or _ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
+    if resolved < 2 or _ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
         return ()
     radius = histogram.radius(_ROWS_LOOKED_AT * noise)
     clipping = Clipping(LatticeMap.from_matrix(frame.rows), radius, Rule.TAIL)
     _, outer = in_frame(run.gram(clipping, share, "directions of the tail"), frame.rows)
     run.note("tail", share, frame.rank)
     values, vectors = np.linalg.eigh(basis.T @ outer @ basis * (run.n / radius**2))
-    # Half the directions or more are taken to be ordinary. Their eigenvalues are the lower half, which noise
-    # alone, of a semicircle law, puts 4 / (3 pi) of its norm below their mean.
-    ordinary = max(float(values[: (own + 1) // 2].mean()) + 4 / (3 * math.pi) * noise, 0.0)
+    # Half of the resolved directions or more are taken to be ordinary. Their eigenvalues are the lower half,
+    # which noise alone, of a semicircle law, puts 4 / (3 pi) of its norm below their mean.
+    half = values[own - resolved : own - resolved // 2]
+    ordinary = max(float(half.mean()) + 4 / (3 * math.pi) * noise, 0.0)
     # 19 of 20 times, noise and chance together bring no ordinary direction beyond this.
     least = directions.rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
     return tuple(
@@ -166,7 +167,7 @@ def surround(
         Chooses a radius by a histogram of norms among so many directions.
     """
     vectors = np.array([direction.vector for direction in heavy])
-    rank = max(frame.rank - len(heavy), 1)
+    rank = max(frame.rank - round(float(np.square(vectors[:, frame.resolved]).sum())), 1)
     rest = _ask_histogram(run, frame, np.eye(run.d) - vectors.T @ vectors, unit * math.sqrt(rank))
     along = [_ask_histogram(run, frame, np.outer(vector, vector), unit) for vector in vectors]
     inner = rest_radius(rest, rank)
@@ -189,14 +190,11 @@ def surround(
 
 
 def _own_basis(run: Run, frame: Frame) -> Matrix:
-    """Return an orthonormal basis of the resolved coordinates on which no row's constant depends."""
-    basis = np.eye(run.d)[:, frame.resolved]
-    if not run.curator.has_constant or not basis.shape[1]:
-        return basis
-    constant = np.linalg.inv(frame.rows)[-1] @ basis
-    if not constant.any():
-        return basis
-    return np.asarray(basis @ np.linalg.qr(constant[:, None], mode="complete").Q[:, 1:])
+    """Return an orthonormal basis of the coordinates on which no row's constant depends."""
+    if not run.curator.has_constant:
+        return np.eye(run.d)
+    constant = np.linalg.inv(frame.rows)[-1]
+    return np.asarray(np.linalg.qr(constant[:, None], mode="complete").Q[:, 1:])
 
 
 def _ask_histogram(run: Run, frame: Frame, part: Matrix, typical: float) -> NormHistogram:
