@@ -30,7 +30,10 @@ Array = NDArray[np.float64]
 
 _DRAWS_A_LAW = 4
 _SEED = 0
-_ALONG_AN_AXIS = 0.15
+# How evenly rows beyond are spread over directions: the shape of a gamma law of a direction's share. Where some
+# rows agree in a direction of their own, others may as well, in directions that were not told from noise.
+_EVENNESS = 32.0
+_EVENNESS_BESIDE_HEAVY = 1.0
 _BISECTIONS = 45
 _CHUNK = 4096
 _ANGLES = 257
@@ -192,9 +195,10 @@ class Losses:
         draws = _DRAWS_A_LAW * max(len(tail.rows) for tail in tails)
         self._first, self._second, self._constant, self._cross = np.zeros((4, draws))
         along, beside, across = [], [], []
+        evenness = _EVENNESS if len(tails) == 1 else _EVENNESS_BESIDE_HEAVY
         for tail in tails:
             if tail.along is None:
-                sums = _even_losses(rng, tail, draws, has_constant=has_constant) / n_rows
+                sums = _even_losses(rng, tail, draws, evenness, has_constant=has_constant) / n_rows
                 self._first, self._second = sums[:2] - tail.restored
                 self._constant, self._cross = sums[2] - tail.restored_constant, sums[3]
             else:
@@ -250,7 +254,9 @@ class Losses:
         )
 
 
-def _even_losses(rng: np.random.Generator, tail: TailLaw, draws: int, *, has_constant: bool) -> Array:
+def _even_losses(
+    rng: np.random.Generator, tail: TailLaw, draws: int, evenness: float, *, has_constant: bool
+) -> Array:
     """Return sums over rows in all directions: along two of them, of the constant, and across."""
     sums = np.zeros((4, draws))
     for draw, count in enumerate(rng.poisson(np.resize(tail.rows, draws))):
@@ -260,6 +266,8 @@ def _even_losses(rng: np.random.Generator, tail: TailLaw, draws: int, *, has_con
         first, second, other = _directions(rng, count, tail.directions)
         lost = cut * squares
         sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
+    if tail.directions > 1:
+        sums[:2] *= rng.gamma(evenness, 1 / evenness, (2, draws))
     return sums
 
 
@@ -289,21 +297,13 @@ def _elsewhere(response: Response) -> tuple[Array, Array]:
 
 
 def _directions(rng: np.random.Generator, count: int, size: int) -> tuple[Array, Array, Array]:
-    """Return the first two coordinates of directions in `size` dimensions, and one of another direction.
-
-    Most are uniform, as those of an elliptical table are. Some lie along an axis, as those of a table
-    do whose columns are heavy-tailed one by one.
-    """
+    """Return the first two coordinates of directions in `size` dimensions, and one of another direction."""
     normal = rng.standard_normal((3, count))
     if size == 1:
         return np.ones(count), np.zeros(count), np.sign(normal[2])
     rest = rng.chisquare(size - 2, count) if size > 2 else np.zeros(count)
     length = np.sqrt(normal[0] ** 2 + normal[1] ** 2 + rest)
-    axis = rng.integers(size, size=count)
-    along = rng.random(count) < _ALONG_AN_AXIS
-    first = np.where(along, axis == 0, normal[0] / length)
-    second = np.where(along, axis == 1, normal[1] / length)
-    return first, second, normal[2] / math.sqrt(size)
+    return normal[0] / length, normal[1] / length, normal[2] / math.sqrt(size)
 
 
 def _mixture_quantile(shifts: Array, deviations: Array, probability: float) -> Array:
