@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,6 +75,81 @@ def test_simulated_losses_have_the_law_of_whole_rows(seed: int) -> None:
     assert found.std() == pytest.approx(expected.std(), rel=0.3)
     wrong = Losses([make_tail(rows=60.0)], n_rows, has_constant=False).missing(response)[0]
     assert abs(wrong.std() / expected.std() - 1) > 0.2
+
+
+def heavy_response(quadratic: Array, vector: Array) -> Response:
+    along = float(vector @ quadratic @ vector)
+    beside = float(np.linalg.norm(quadratic @ vector - along * vector))
+    plain = make_response(0.0, float(np.square(quadratic).sum()), 0.0, float(np.trace(quadratic)), 0.0)
+    return replace(plain, along=np.array([[along]]), beside=np.array([[beside]]))
+
+
+def test_losses_along_a_heavy_direction_are_those_of_its_rows() -> None:
+    tail = replace(make_tail(directions=1), along=np.eye(5)[0])
+    rng, n_rows, vector = np.random.default_rng(0), 1000, np.eye(5)[0]
+    a = np.array([0.6, 0.8, 0.0, 0.0, 0.0])
+    found = Losses([tail], n_rows, has_constant=True).missing(heavy_response(np.outer(a, a), vector))[0]
+    expected = np.zeros(4000)
+    for draw in range(len(expected)):
+        norms = tail.norms(1 - rng.random(rng.poisson(tail.rows[0])), 0)
+        expected[draw] = 0.36 * tail.radius**2 * np.sum(norms**2 - 1) / n_rows
+    # 512 draws: the mean is off by 4.5 standard errors once in 10^5; without the 0.36 it would be by 28.
+    assert abs(found.mean() - expected.mean()) < 4.5 * expected.std() / math.sqrt(len(found))
+    assert found.std() == pytest.approx(expected.std(), rel=0.3)
+    across = Losses([tail], n_rows, has_constant=True).missing(
+        heavy_response(np.diag([0, 1.0, 0, 0, 0]), vector)
+    )
+    assert not across.any()
+
+
+def test_a_tilt_widens_what_lies_beside_a_heavy_direction() -> None:
+    straight = replace(make_tail(directions=1), along=np.eye(5)[0])
+    pair = np.zeros((5, 5))
+    pair[0, 1] = pair[1, 0] = 0.5
+    spreads = [
+        Losses([replace(straight, tilt=tilt)], 1000, has_constant=True).missing(
+            heavy_response(pair, np.eye(5)[0])
+        )[0].std()
+        for tilt in (0.0, 0.1, 0.2)
+    ]  # fmt: skip
+    assert spreads[0] == 0
+    assert spreads[2] == pytest.approx(2 * spreads[1]) != 0
+
+
+def test_a_mean_loses_across_a_heavy_direction() -> None:
+    tail = replace(make_tail(directions=1), along=np.eye(5)[0])
+    losses = Losses([tail], 1000, has_constant=True)
+    zero, one = np.zeros(1), np.ones((1, 1))
+    nowhere = Response(zero, zero, zero, zero, zero)
+    assert not losses.missing(nowhere).any()
+    found = losses.missing(replace(nowhere, across=one / 2))[0]
+    # Which side the rows lie on is not known: as much up as down, and more than if they cancelled.
+    assert abs(found.mean()) < 4.5 * found.std() / math.sqrt(len(found))
+    norms = tail.norms((np.arange(1000) + 0.5) / 1000, 0)
+    cancelled = tail.radius / 1000 * math.sqrt(tail.rows[0] * np.square(norms - 1 / norms).mean())
+    assert found.std() > 1.5 * cancelled
+
+
+def test_where_some_directions_are_heavy_the_others_are_less_certain() -> None:
+    response = heavy_response(np.diag([0, 1.0, 0, 0, 0]), np.eye(5)[0])
+    heavy = replace(make_tail(directions=1), along=np.eye(5)[0])
+    plain = make_response(0.0, 1.0, 0.0, 1.0, 0.0)
+    alone = Losses([make_tail()], 1000, has_constant=True).missing(plain).std()
+    together = Losses([make_tail(), heavy], 1000, has_constant=True).missing(response).std()
+    assert together > 1.5 * alone
+
+
+def test_many_answers_near_heavy_directions_have_about_the_intervals_of_each_alone() -> None:
+    tails = [make_tail(), replace(make_tail(rows=3.0, directions=1), along=np.eye(5)[0], tilt=0.1)]
+    law = ErrorLaw(0.02, 1000.0, Losses(tails, 10_000, has_constant=True))
+    own = np.geomspace(1e-2, 1e2, 600)
+    zero, along = np.zeros_like(own), np.sqrt(own)[:, None] * 0.5
+    response = Response(np.ones_like(own), own, zero, zero, zero, along, along / 2)
+    together = law.interval(zero, response, 0.9, sampling=False)
+    for i in range(0, 600, 60):
+        single = law.interval(np.zeros(1), response.select(np.array([i])), 0.9, sampling=False)
+        width = together[1][i] - together[0][i]
+        assert width == pytest.approx(float(single[1][0] - single[0][0]), rel=0.25)
 
 
 def test_what_was_restored_is_no_longer_missing() -> None:

@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 
 _DRAWS_A_LAW = 4
 _SEED = 0
-# How evenly rows beyond are spread over directions: the shape of a gamma law of a direction's share. Where some
-# rows agree in a direction of their own, others may as well, in directions that were not told from noise.
+# How evenly rows beyond are spread: the shape of a gamma law for the share of a direction. Where some rows
+# agree in a direction of their own, others may as well, in directions that were not told from noise.
 _EVENNESS = 32.0
 _EVENNESS_BESIDE_HEAVY = 1.0
 _BISECTIONS = 45
