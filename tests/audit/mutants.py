@@ -13,13 +13,22 @@ from audit.harness import Array, Program
 from numpy.typing import NDArray
 
 from dpcov import opening
-from dpcov.core import Clipping, Curator, SeededBits, curator, multiplicative, spectrum, subsample
+from dpcov.core import (
+    Clipping,
+    Curator,
+    SeededBits,
+    aggregation,
+    curator,
+    multiplicative,
+    spectrum,
+    subsample,
+)
 from dpcov.core.gram import GramTask
 from dpcov.core.laplace import discrete_laplace, truncated_laplace
 from dpcov.core.noise import discrete_gaussian
 from dpcov.core.unvetted import queries as unvetted
 
-_DRAWING = (curator, multiplicative, spectrum, subsample, unvetted)
+_DRAWING = (aggregation, curator, multiplicative, spectrum, subsample, unvetted)
 _FLOATS = np.random.default_rng()
 Mutant = Callable[[pytest.MonkeyPatch, Program], Program]
 

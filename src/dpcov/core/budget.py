@@ -245,3 +245,13 @@ def as_fraction(value: Number, name: str) -> Fraction:
 def _float_at_least(value: Fraction) -> float:
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def approximate_arguments(epsilon: Number, delta: Number) -> tuple[Fraction, Fraction]:
+    """Return the arguments of an (epsilon, delta)-DP query as exact numbers, or raise an `ArgumentError`."""
+    parameters = as_fraction(epsilon, "epsilon"), as_fraction(delta, "delta")
+    if parameters[0] <= 0:
+        raise ArgumentError(f"epsilon must be greater than 0, got {float(parameters[0]):g}.")
+    if not 0 < parameters[1] < 1:
+        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(parameters[1]):g}.")
+    return parameters

@@ -6,6 +6,7 @@ bases of that class; this is what they may rely on.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpcov.core.budget import Budget
 from dpcov.core.entropy import BitSource
+from dpcov.core.errors import ArgumentError
 from dpcov.core.gram import Clipping
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.tasks import RowTask, Source
@@ -56,3 +58,14 @@ class Desk(ABC):
     @abstractmethod
     def _scan(self, task: RowTask, purpose: str, every: int = 1) -> NDArray[np.int64]:
         """Run a task over the rows, and show progress under the query's purpose."""
+
+
+def whole_number(value: int, name: str, least: int = 1) -> int:
+    """Return an argument that is a whole number and at least `least`, or raise an `ArgumentError`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a whole number, got {value!r}.") from None
+    if number < least:
+        raise ArgumentError(f"{name} must be at least {least}, got {number}.")
+    return number

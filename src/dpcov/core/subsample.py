@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.answers import NoisyBucket
-from dpcov.core.budget import Number, PrivacyCost, approximate_cost, as_fraction
+from dpcov.core.budget import Number, PrivacyCost, approximate_arguments, approximate_cost
 from dpcov.core.desk import Desk
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
@@ -118,7 +118,7 @@ class GroupQueries(Desk):
         *Formal guarantee.* d stability-based histograms, each (`epsilon`, `delta`)-DP for replacing one
         row, all charged: d times delta-approximate (epsilon^2 / 2)-zCDP (``groups.md``).
         """
-        spent = _arguments(epsilon, delta)
+        spent = approximate_arguments(epsilon, delta)
         self._check_clipping(clipping)
         if not 0 < ratio < 1:
             raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
@@ -158,7 +158,7 @@ class GroupQueries(Desk):
         *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as delta-approximate
         (epsilon^2 / 2)-zCDP (``groups.md``).
         """
-        spent = _arguments(epsilon, delta)
+        spent = approximate_arguments(epsilon, delta)
         self._check_clipping(clipping)
         d = self.n_columns
         if not 1 <= rank < d:
@@ -180,12 +180,3 @@ class GroupQueries(Desk):
         projection = np.zeros((d, d))
         projection[upper] = middle
         return NoisySubspace(np.triu(projection) + np.triu(projection, 1).T, count)
-
-
-def _arguments(epsilon: Number, delta: Number) -> tuple[Fraction, Fraction]:
-    parameters = as_fraction(epsilon, "epsilon"), as_fraction(delta, "delta")
-    if parameters[0] <= 0:
-        raise ArgumentError(f"epsilon must be greater than 0, got {float(parameters[0]):g}.")
-    if not 0 < parameters[1] < 1:
-        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(parameters[1]):g}.")
-    return parameters
