@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.curators import CountingSource, curator, gaussian_rows, identity
+from curators import CountingSource, curator, gaussian_rows, identity
 from numpy.typing import NDArray
 
 from dpcov.core import (
