@@ -32,7 +32,7 @@ _DRAWS_A_LAW = 4
 _SEED = 0
 # How evenly rows beyond are spread: the shape of a gamma law for the share of a direction. Where some rows
 # agree in a direction of their own, others may as well, in directions that were not told from noise.
-_EVENNESS = 32.0
+_EVENNESS = 8.0
 _EVENNESS_BESIDE_HEAVY = 1.0
 _BISECTIONS = 45
 _CHUNK = 4096

@@ -168,8 +168,12 @@ def surround(
     """
     vectors = np.array([direction.vector for direction in heavy])
     rank = max(frame.rank - round(float(np.square(vectors[:, frame.resolved]).sum())), 1)
-    rest = _ask_histogram(run, frame, np.eye(run.d) - vectors.T @ vectors, unit * math.sqrt(rank))
-    along = [_ask_histogram(run, frame, np.outer(vector, vector), unit) for vector in vectors]
+    beside = np.eye(run.d) - vectors.T @ vectors
+    rest = _ask_histogram(run, frame, beside, unit * math.sqrt(rank), "histogram beside heavy directions")
+    along = [
+        _ask_histogram(run, frame, np.outer(vector, vector), unit, "histogram along a heavy direction")
+        for vector in vectors
+    ]
     inner = rest_radius(rest, rank)
     clipped = _CLIPPED_ALONG * math.sqrt(2 * frame.rank / (run.left * run.rho))
     reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
@@ -180,10 +184,10 @@ def surround(
     radius = math.hypot(inner, room)
     stretches = tuple(max(reach / room, 1.0) for reach in reaches)
     # A row that is long in one way is as most rows are in the others.
-    beside = math.sqrt(max(radius**2 - rank * unit**2, room**2))
+    reach = math.sqrt(max(radius**2 - rank * unit**2, room**2))
     tails = [Tail(rest, math.sqrt(max(radius**2 - len(heavy) * unit**2, inner**2)), rank)]
     tails += [
-        Tail(histogram, stretch * beside, 1, direction)
+        Tail(histogram, stretch * reach, 1, direction)
         for histogram, stretch, direction in zip(along, stretches, heavy, strict=True)
     ]
     return Region(radius, tuple(tails), stretches)
@@ -197,12 +201,12 @@ def _own_basis(run: Run, frame: Frame) -> Matrix:
     return np.asarray(np.linalg.qr(constant[:, None], mode="complete").Q[:, 1:])
 
 
-def _ask_histogram(run: Run, frame: Frame, part: Matrix, typical: float) -> NormHistogram:
+def _ask_histogram(run: Run, frame: Frame, part: Matrix, typical: float, purpose: str) -> NormHistogram:
     """Ask for a histogram of the norms of a part of the white rows."""
     answer = run.curator.log_norms(
         LatticeMap.from_matrix(part @ frame.rows, directions.column_scales(frame.rows)),
         fine_grid(typical, run.n),
         Fraction(min(HISTOGRAM_SHARE, run.left / 8) * run.rho),
-        purpose="histogram of the norms",
+        purpose=purpose,
     )
     return NormHistogram(answer, run.n)

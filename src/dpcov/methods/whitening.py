@@ -221,7 +221,8 @@ def _choose_region(run: Run, plan: _Plan, contamination: float) -> Region:
         # A dropped row takes all it has: a little further out few rows of the bulk are left.
         radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=contamination * run.n)
         return Region(radius, (Tail(histogram, radius, plan.rank),))
-    heavy = find_heavy(run, plan.frame, histogram)
+    # Tails are compared between white directions; a frame that was not looked for is not white.
+    heavy = () if _few_rows(run) else find_heavy(run, plan.frame, histogram)
     if heavy:
         region = surround(run, plan.frame, plan.unit, heavy, partial(_ball_radius, run))
         if region is not None:
