@@ -141,8 +141,8 @@ class _Story:
             print_text("")
             print_table(name, ["", "private", "lower 95%", "upper 95%", "exact"], rows)
         print_text(
-            "Some 150 flights with delays of many hours are clipped at this budget. Intervals do not know "
-            "that they agree in direction: spreads and correlations of delays are off by more than they say."
+            "Few flights with delays of many hours carry much of the delays' spread. What clipping took from "
+            "them is estimated, and intervals are wider for it."
         )
         print_heading("4. What noise hides is said, not guessed")
         for found in self._loaded.unresolved:

@@ -33,7 +33,7 @@ _SEED = 0
 # How evenly rows beyond are spread: the shape of a gamma law for the share of a direction. Where some rows
 # agree in a direction of their own, others may as well, in directions that were not told from noise.
 _EVENNESS = 8.0
-_EVENNESS_BESIDE_HEAVY = 1.0
+_EVENNESS_BESIDE_HEAVY = 2.0
 _BISECTIONS = 45
 _CHUNK = 4096
 _ANGLES = 257
