@@ -101,7 +101,7 @@ def test_true_releases_survive(tmp_path: Path, options: dict[str, Any]) -> None:
     assert not read.receipt.private
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_every_release_survives(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     names = tuple(data.draw(st.lists(TEXT, min_size=1, max_size=4, unique=True)))

@@ -24,9 +24,7 @@ from dpcov.cli.app import app
 from dpcov.core import DpcovError, LedgerError
 from dpcov.ledger import Ledger
 
-SETTINGS = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 CODES = {0, 2, 3, 4, 5, 6, 7}
 
 WORDS = (

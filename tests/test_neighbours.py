@@ -52,9 +52,7 @@ HOSTILE = st.one_of(
     st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, -0.0, 1e-300, 1e150]),
 )
 PAIR = st.tuples(HOSTILE, HOSTILE)
-SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def neighbour(rows: Array, place: int, line: tuple[float, float]) -> Array:

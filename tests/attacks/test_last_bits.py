@@ -64,7 +64,7 @@ def test_counts_and_grams_have_no_bits_to_look_at() -> None:
     hnp.arrays(np.float64, (3, 2), elements=st.floats(width=64)),
     hnp.arrays(np.float64, 2, elements=st.floats(width=64)),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_grid_of_a_release_does_not_depend_on_the_rows(
     rows: NDArray[np.float64], other: NDArray[np.float64]
 ) -> None:

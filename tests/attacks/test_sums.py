@@ -81,7 +81,7 @@ def test_overflow_makes_a_float_sum_infinite_and_the_exact_one_not() -> None:
     st.sampled_from(list(Rule)),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_hostile_rows_in_any_order_move_the_sum_by_no_more_than_the_bound(
     lines: list[tuple[float, float]], line: tuple[float, float], rule: Rule, random: Any
 ) -> None:

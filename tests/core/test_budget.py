@@ -41,7 +41,7 @@ def test_a_budget_can_be_spent_to_the_last_fraction() -> None:
         budget.charge(PrivacyCost(Fraction(1, 10**100)), "a trifle")
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.lists(costs, max_size=20))
 def test_costs_add_up_exactly(spent: list[PrivacyCost]) -> None:
     budget = Budget(PrivacyCost(Fraction(20), Fraction(20)))
@@ -52,7 +52,7 @@ def test_costs_add_up_exactly(spent: list[PrivacyCost]) -> None:
     assert budget.remaining == PrivacyCost(20 - Fraction(rho), 20 - Fraction(delta))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(limit=costs, asked=st.lists(costs, max_size=20))
 def test_a_budget_is_never_overspent(limit: PrivacyCost, asked: list[PrivacyCost]) -> None:
     budget = Budget(limit)

@@ -25,7 +25,7 @@ ACCOUNTANT_ROUNDING = 1e-9
 rhos = st.floats(1e-4, 20).map(Fraction)
 epsilons = st.floats(1e-3, 50).map(Fraction)
 deltas = st.floats(-12, -2).map(lambda exponent: Fraction(10.0**exponent))
-repeatable = settings(max_examples=60, deadline=None, derandomize=True)
+repeatable = settings(max_examples=60, derandomize=True)
 
 
 def claimed_epsilon(rho: float, delta: float) -> float:

@@ -104,7 +104,7 @@ def within(a: NDArray[np.int64], b: NDArray[np.int64], factor: Fraction) -> bool
 @given(
     st.integers(0, 2**32), st.integers(1, 4), st.floats(0, 9), st.sampled_from([0.01, 0.3, 1.0, 100.0, 1e6])
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_groups_that_agree_are_certainly_close(seed: int, d: int, digits: float, distance: float) -> None:
     # Tables of any condition, at any scale of columns; two groups of the same table and a disturbed one.
     rng = np.random.default_rng(seed)

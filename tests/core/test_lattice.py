@@ -79,7 +79,7 @@ def test_a_bad_map_is_refused(matrix: NDArray[np.float64]) -> None:
     hnp.arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 6)),
                elements=st.one_of(st.sampled_from(HOSTILE), st.floats(width=64), st.floats(-10, 10)))
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rows_map_as_python_integers_say(rows: NDArray[np.float64]) -> None:
     lattice_map = random_map(np.random.default_rng(rows.shape[1]), rows.shape[1], 1e3)
     mapped = load(rows, lattice_map)
@@ -115,7 +115,7 @@ def test_hostile_rows_are_zero_and_leave_the_others_their_bits() -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_whatever_the_factor_no_row_leaves_the_ball(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mapped = load(rng.normal(size=(32, 6)), random_map(rng, 6, 10.0))
@@ -154,7 +154,7 @@ def test_a_map_cannot_be_changed() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-6, 10), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_rounding_bounds_what_a_map_does_to_a_norm(seed: int, d: int, digits: float, sized: bool) -> None:  # noqa: FBT001
     rng = np.random.default_rng(seed)
     matrix = np.eye(d) + np.outer(rng.normal(size=d), np.eye(d)[-1]) * 10**digits

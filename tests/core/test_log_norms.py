@@ -60,7 +60,7 @@ def test_hostile_rows_are_counted_as_zero_rows() -> None:
     hnp.arrays(np.float64, 2, elements=st.floats(width=64)),
     st.integers(0, 7),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_replacing_a_row_moves_the_counts_by_at_most_sqrt_2(
     rows: NDArray[np.float64], other: NDArray[np.float64], place: int
 ) -> None:

@@ -89,7 +89,7 @@ def test_replacing_a_group_moves_the_mean_by_at_most_g(d: int, distance: float) 
 
 
 @given(st.integers(0, 2**32), st.integers(1, 3), st.floats(0.1, 3.0))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_replacing_a_group_of_random_ones_moves_the_mean_by_at_most_g(
     seed: int, d: int, distance: float
 ) -> None:
@@ -254,7 +254,7 @@ def test_a_release_has_the_law_of_its_formula_whatever_the_root(root: Matrix) ->
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.floats(0, 17))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_integer_root_is_a_root(seed: int, d: int, magnitude: float) -> None:
     rng = np.random.default_rng(seed)
     factor = np.rint(rng.normal(size=(d, d)) * 10**magnitude).astype(np.int64).astype(object)

@@ -31,7 +31,7 @@ def curator(rows: NDArray[np.float64], rho: float = 1.0, seed: int | None = 0) -
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(2, 40), st.sampled_from([1.0, 1e-3, 1e-9]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_eigenvalues_of_neighbours_differ_by_no_more_than_claimed(
     seed: int, d: int, n: int, spread: float
 ) -> None:

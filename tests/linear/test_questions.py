@@ -138,7 +138,7 @@ def test_a_release_that_found_nothing_says_so() -> None:
         r.regress("x0", on=["x1"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.1, 1.0, 10.0]), st.integers(2, 6))
 def test_answers_are_valid_however_large_the_noise(seed: int, noise: float, d: int) -> None:
     rows = make_rows(50, seed, d)
@@ -165,7 +165,7 @@ def test_answers_are_valid_however_large_the_noise(seed: int, noise: float, d: i
     assert r.sample(3, np.random.default_rng(0)).shape == (3, d)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.floats(0.01, 0.2))
 def test_relative_errors_survive_schur_complements_submatrices_and_congruence(
     seed: int, d: int, noise: float

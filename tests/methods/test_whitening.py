@@ -180,7 +180,7 @@ def test_degenerate_tables_give_a_valid_matrix(rows: Matrix) -> None:
     contamination=st.sampled_from([0.0, 0.1]),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_table_and_no_budget_make_it_fail(  # noqa: PLR0917
     n_rows: int, d: int, log_rho: float, kind: str, contamination: float, seed: int
 ) -> None:

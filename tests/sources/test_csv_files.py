@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -99,7 +99,6 @@ SIGNS = [b'"', b",", b"\r", b"1", b"x", b" ", b".", b"e", b"-", b"\xef\xbb\xbf",
 HOSTILE = st.lists(st.sampled_from(SIGNS), max_size=9).map(b"".join) | st.binary(max_size=12)
 
 
-@settings(deadline=None)
 @given(st.lists(HOSTILE, min_size=1, max_size=8), st.integers(0, 7))
 def test_no_line_changes_another_or_fails(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], at: int

@@ -22,7 +22,7 @@ from dpcov.theory import (
     tail_share,
 )
 
-repeatable = settings(max_examples=100, deadline=None, derandomize=True)
+repeatable = settings(max_examples=100, derandomize=True)
 
 
 def failure_of_rare_rows(m: int, length_squared: int, alpha: float) -> float:
