@@ -195,7 +195,8 @@ class Losses:
         draws = _DRAWS_A_LAW * max(len(tail.rows) for tail in tails)
         self._first, self._second, self._constant, self._cross = np.zeros((4, draws))
         along, beside, across = [], [], []
-        evenness = _EVENNESS if len(tails) == 1 else _EVENNESS_BESIDE_HEAVY
+        some_agree = any(tail.along is not None for tail in tails)
+        evenness = _EVENNESS_BESIDE_HEAVY if some_agree else _EVENNESS
         for tail in tails:
             if tail.along is None:
                 sums = _even_losses(rng, tail, draws, evenness, has_constant=has_constant) / n_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.methods.heavy import Region, Tail
+from dpcov.methods.heavy import HeavyDirection, Region, Tail
 from dpcov.methods.tail import VAGUE, TailLaw, expected_loss, fit_tail, restored_quantile
 
 Matrix = NDArray[np.float64]
@@ -138,12 +138,13 @@ def raise_beside_constant(matrix: Matrix, raising: Matrix, constant: float) -> M
 
 def _units(region: Region, white: Matrix) -> tuple[float, ...]:
     """Return the root mean square of a coordinate for each tail; a heavy direction has its own."""
-    heavy = {id(direction): direction.vector @ white @ direction.vector for direction in region.heavy}
-    rest = float(np.trace(white)) - sum(heavy.values())
-    squares = (
-        rest / tail.rank if tail.direction is None else heavy[id(tail.direction)] for tail in region.tails
-    )
-    return tuple(math.sqrt(max(float(square), 0.0)) for square in squares)
+
+    def along(direction: HeavyDirection) -> float:
+        return float(direction.vector @ white @ direction.vector)
+
+    rest = float(np.trace(white)) - sum(map(along, region.heavy))
+    squares = (rest / tail.rank if tail.direction is None else along(tail.direction) for tail in region.tails)
+    return tuple(math.sqrt(max(square, 0.0)) for square in squares)
 
 
 def _law(tail: Tail, n_rows: int, unit: float, *, has_constant: bool) -> TailLaw | None:
