@@ -27,8 +27,8 @@ from arena_figures import draw
 from oracle import find_oracle_errors, make_reference
 
 import dpcov
-from dpcov.compare import TrueMoment
 from dpcov.methods import Method
+from dpcov.rivals.compare import TrueMoment
 
 RESULTS = Path(__file__).parent / "results"
 RHO, DELTA = 0.5, 1e-6

@@ -7,7 +7,7 @@ figures only, so the numbers are those of the authors' algorithm with the noise 
 by us on rows of the paper's law. Exponential mechanism: OpenDP and diffprivlib on the same rows with the same
 epsilon; each is left out if it cannot be imported (diffprivlib 0.6 needs scikit-learn below 1.5, OpenDP
 needs randomgen). Both draw directions from a density that is narrower than they claim (see
-``core/unvetted/unvetted.md``), so a smaller error of theirs is paid for in privacy.
+``rivals/queries/unvetted/unvetted.md``), so a smaller error of theirs is paid for in privacy.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ import numpy as np
 import opendp.prelude as opendp
 from threadpoolctl import threadpool_limits
 
-from dpcov.core import Clipping, LatticeMap, OSEntropy
-from dpcov.core.gram import GramTask
+from dpcov.core import Clipping, OSEntropy, integer_map
 from dpcov.core.lattice import Lattice
 from dpcov.core.noise import discrete_gaussian
+from dpcov.core.queries.gram import GramTask
 from dpcov.sources import ArraySource
 
 RESULTS = Path(__file__).parent / "results" / "core.csv"
@@ -42,7 +42,7 @@ def scan_ratios(n_columns: int, n_rows: int, repeats: int = 9) -> dict[str, floa
     """Compare a scan with a plain product, alternating so that both see the same machine."""
     rng = np.random.default_rng(n_columns)
     table = rng.normal(size=(n_rows, n_columns))
-    lattice_map = LatticeMap.from_matrix(rng.normal(size=(n_columns, n_columns)))
+    lattice_map = integer_map(rng.normal(size=(n_columns, n_columns)))
     radius = float(2 * n_columns)
     task = GramTask(Clipping(lattice_map, radius), Lattice.for_table(n_rows, n_columns), constant=False)
     one, two = ArraySource(table, threads=1), ArraySource(table, threads=2)

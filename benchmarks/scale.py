@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpcov
-from dpcov.core import Clipping, LatticeMap
-from dpcov.core.gram import GramTask
+from dpcov.core import Clipping, integer_map
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries.gram import GramTask
 from dpcov.core.sampling import SampledTask
 from dpcov.sources import open_source
 
@@ -91,7 +91,7 @@ def measure_scan(paths: list[Path], repeats: int) -> dict[str, float]:
     """Time a scan of all rows, a scan of a sample, and the reference, in turns."""
     rng = np.random.default_rng(0)
     source = open_source(paths)
-    lattice_map = LatticeMap.from_matrix(rng.normal(size=(N_COLUMNS, N_COLUMNS)))
+    lattice_map = integer_map(rng.normal(size=(N_COLUMNS, N_COLUMNS)))
     lattice = Lattice.for_table(source.n_rows, N_COLUMNS)
     task = GramTask(Clipping(lattice_map, 20.0), lattice, constant=False)
     sample = SampledTask(task, np.sort(rng.choice(source.n_rows, 200_000, replace=False)))

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.linear_tables import make_release, make_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear.tables import make_release, make_rows
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt

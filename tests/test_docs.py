@@ -86,14 +86,14 @@ def test_every_row_of_the_map_names_a_test_and_every_mistake_is_listed() -> None
     ("reference", "there"),
     [
         ("dpcov.theory.tail", True),
-        ("dpcov.methods.recursive.estimate_recursive", True),
+        ("dpcov.paper.recursive.estimate_recursive", True),
         ("dpcov.core.Curator.gram", True),
         ("dpcov.theory.no_such_name", False),
         ("dpcov.core.Curator.no_such_query", False),
         ("tests/test_docs.py::test_the_map_of_the_paper_is_complete", True),
         ("tests/test_docs.py::test_that_is_not_there", False),
         ("tests/no_such_file.py::test_a", False),
-        ("src/dpcov/theory/recursion.md", True),
+        ("src/dpcov/paper/theory/recursion.md", True),
         ("src/dpcov/theory/no_such.md", False),
     ],
 )

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from audit.cases import to_be_audited
 from audit.record import record
+from helpers.replay import QUERIES, compare
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from replay import QUERIES, compare
 from typer.testing import CliRunner
 
 import dpcov

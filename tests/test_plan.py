@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dpcov
-from dpcov.theory import log_spaced_gaussian, recursive_error
+from dpcov.paper.theory import log_spaced_gaussian, recursive_error
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "accuracy.csv"
 METHODS = (

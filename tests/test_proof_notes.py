@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.replay import QUERIES
 from proof_notes import ROOT, Note, lines_of, proof_notes, read_note
-from replay import QUERIES
 
 import dpcov
 

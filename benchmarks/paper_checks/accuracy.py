@@ -22,7 +22,7 @@ from paper_checks.reference import second_moment_of
 from paper_checks.tables import ALPHA, PublicTable, distributions
 
 import dpcov
-from dpcov.theory import (
+from dpcov.paper.theory import (
     Distribution,
     EllipsoidSurface,
     LinearImage,

@@ -36,7 +36,7 @@ from paper_checks.tables import (
 )
 
 import dpcov
-from dpcov.theory import (
+from dpcov.paper.theory import (
     empirical_size,
     largest_beta,
     leverage_scores,

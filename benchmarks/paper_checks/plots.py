@@ -16,7 +16,7 @@ from paper_checks.analysis import TAIL_BETA, run_in_the_clear, tables, tail_tabl
 from paper_checks.findings import REPAIRED, Scale
 from paper_checks.tables import ALPHA, PublicTable
 
-from dpcov.theory import leverage_scores, recursive_error, tail_share
+from dpcov.paper.theory import leverage_scores, recursive_error, tail_share
 
 mpl.use("Agg")
 

@@ -1,7 +1,7 @@
 """The paper's Algorithms 1 and 2 in the clear, line by line.
 
 For public and synthetic tables only: every row is moved, and which ones were shrunk is remembered. It shares
-no code with ``dpcov.methods.recursive``, which it is compared with.
+no code with ``dpcov.paper.recursive``, which it is compared with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.theory import RecursionConstants
+from dpcov.paper.theory import RecursionConstants
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from paper_checks.reference import Matrix, second_moment_of
 
-from dpcov.theory import (
+from dpcov.paper.theory import (
     Distribution,
     EllipsoidSurface,
     LinearImage,

@@ -5,7 +5,6 @@ Differentially private (zCDP) to the last bit: exact integers, exact noise, an e
 
 from dpcov._version import VERSION
 from dpcov.artefact import load
-from dpcov.compare import Comparison, compare
 from dpcov.core import (
     ArgumentError,
     ArtefactError,
@@ -19,9 +18,11 @@ from dpcov.core import (
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Components, Regression
 from dpcov.methods import methods
-from dpcov.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
+from dpcov.paper import theory
+from dpcov.paper.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
 from dpcov.plan import Plan, plan
 from dpcov.release import Release, covariance, release, second_moment
+from dpcov.rivals.compare import Comparison, compare
 
 __version__ = VERSION
 
@@ -52,4 +53,5 @@ __all__ = [
     "release",
     "second_moment",
     "subsamplability",
+    "theory",
 ]

@@ -16,15 +16,16 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri
 
-from dpcov.core import ArgumentError, PrivacyCost, groups_for_noise, resolve_budget
+from dpcov.checks import count, number, share
+from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.methods import find_method, methods
-from dpcov.theory.bounds import Bound, least_rows
-from dpcov.theory.mixtures import log_spaced_gaussian
-from dpcov.theory.numbers import count, number, share
-from dpcov.theory.recursion import recursive_error
-from dpcov.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
-from dpcov.theory.subsamplability import LARGEST_ALPHA, smallest_size
+from dpcov.paper.queries import groups_for_noise
+from dpcov.paper.theory.bounds import Bound, least_rows
+from dpcov.paper.theory.mixtures import log_spaced_gaussian
+from dpcov.paper.theory.recursion import recursive_error
+from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
+from dpcov.rivals.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
 _RELEASED_SHARE = 0.85

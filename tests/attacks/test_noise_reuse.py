@@ -20,16 +20,16 @@ from dpcov.core import (
     BudgetError,
     Clipping,
     Curator,
-    LatticeMap,
     OSEntropy,
     PrivacyCost,
     RowTask,
     SeededBits,
+    identity_map,
 )
 from dpcov.sources import ArraySource, open_source
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
-ASK = Clipping(LatticeMap.identity(3), 2.0)
+ASK = Clipping(identity_map(3), 2.0)
 
 
 def ask(curator: Curator) -> bytes:

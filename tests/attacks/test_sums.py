@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, LatticeMap, Rule
-from dpcov.core.gram import GramTask
+from dpcov.core import Clipping, Rule, identity_map
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries.gram import GramTask
 from dpcov.sources import ArraySource
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ def change(one: Array, other: Array, rule: Rule = Rule.SHRINK, threads: int = 1)
     """The squared Frobenius norm of the exact change, and what is allowed."""
     d = one.shape[1]
     lattice = Lattice.for_table(len(one), d)
-    task = GramTask(Clipping(LatticeMap.identity(d), 1.0, rule), lattice, constant=False)
+    task = GramTask(Clipping(identity_map(d), 1.0, rule), lattice, constant=False)
     moved = ArraySource(one, threads=threads).scan(task) - ArraySource(other, threads=threads).scan(task)
     exact = moved.astype(object)
     return int((exact * exact).sum()), 2 * lattice.bound**4

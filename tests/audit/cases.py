@@ -7,7 +7,7 @@ import inspect
 from audit.entries import ENTRIES
 from audit.harness import Case
 from audit.queries import QUERIES
-from replay import QUERIES as PRIVATE_QUERIES
+from helpers.replay import QUERIES as PRIVATE_QUERIES
 
 import dpcov
 from dpcov import learn

@@ -13,20 +13,13 @@ from audit.harness import Array, Program
 from numpy.typing import NDArray
 
 from dpcov import opening
-from dpcov.core import (
-    Clipping,
-    Curator,
-    SeededBits,
-    aggregation,
-    curator,
-    multiplicative,
-    spectrum,
-    subsample,
-)
-from dpcov.core.gram import GramTask
+from dpcov.core import Clipping, Curator, SeededBits, curator
 from dpcov.core.laplace import discrete_laplace, truncated_laplace
 from dpcov.core.noise import discrete_gaussian
-from dpcov.core.unvetted import queries as unvetted
+from dpcov.core.queries.gram import GramTask
+from dpcov.paper.queries import aggregation, multiplicative, subsample
+from dpcov.rivals.queries import spectrum
+from dpcov.rivals.queries.unvetted import queries as unvetted
 
 _DRAWING = (aggregation, curator, multiplicative, spectrum, subsample, unvetted)
 _FLOATS = np.random.default_rng()

@@ -27,12 +27,12 @@ from dpcov.core import (
     Budget,
     Clipping,
     Curator,
-    LatticeMap,
     LogNormGrid,
     OSEntropy,
     PrivacyCost,
     Rule,
     Shrinking,
+    identity_map,
 )
 from dpcov.sources import ArraySource
 
@@ -45,8 +45,8 @@ COMMON = ("half the noise", "seeded generator reused")
 
 _LITTLE = Fraction(1, 10)
 _HALF, _SMALL = Fraction(1, 2), Fraction(1, 1000)
-_IDENTITY = LatticeMap.identity(2)
-_LINE = LatticeMap.identity(1)
+_IDENTITY = identity_map(2)
+_LINE = identity_map(1)
 _GRID = LogNormGrid(0, 4, 1)
 _SHRINK = Clipping(_IDENTITY, 1.0)
 _CHAIN = Clipping(_IDENTITY, 1.0, earlier=(Shrinking(_IDENTITY, 4.0), Shrinking(_IDENTITY, 2.0)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from curators import CountingSource, curator, gaussian_rows, identity
+from helpers.curators import CountingSource, curator, gaussian_rows, identity
 from numpy.typing import NDArray
 
 from dpcov.core import (
@@ -26,9 +26,11 @@ from dpcov.core import (
     Rule,
     SeededBits,
     Shrinking,
+    identity_map,
+    integer_map,
     sampled_rows,
 )
-from dpcov.core.gram import GramTask
+from dpcov.core.queries.gram import GramTask
 from dpcov.sources import ArraySource
 
 GRID = LogNormGrid(lowest=-10, highest=10, halves=1)
@@ -36,7 +38,7 @@ GRID = LogNormGrid(lowest=-10, highest=10, halves=1)
 
 def test_a_gram_is_the_exact_one_plus_noise_of_the_stated_law() -> None:
     rows = gaussian_rows(2000, 30)
-    clipping = Clipping(LatticeMap.identity(30), 12.0)
+    clipping = Clipping(identity_map(30), 12.0)
     answers = [curator(rows, seed=seed)[0].gram(clipping, Fraction(1, 2), purpose="") for seed in range(40)]
     exact = answers[0].lattice_map.matrix() @ (rows.T @ rows / 2000) @ answers[0].lattice_map.matrix().T
     noise = np.array([answer.mean() - exact for answer in answers]) / answers[0].sigma
@@ -50,7 +52,7 @@ def test_a_gram_is_the_exact_one_plus_noise_of_the_stated_law() -> None:
 
 def test_the_noise_scale_follows_from_the_budget_and_the_bound() -> None:
     subject, _ = curator(gaussian_rows())
-    answer = subject.gram(Clipping(LatticeMap.identity(4), 5.0), Fraction(1, 3), purpose="")
+    answer = subject.gram(Clipping(identity_map(4), 5.0), Fraction(1, 3), purpose="")
     bound = subject._lattice.bound
     assert answer.variance % 2 == 0
     assert 0 <= answer.variance - 3 * bound**4 < 2
@@ -59,7 +61,7 @@ def test_the_noise_scale_follows_from_the_budget_and_the_bound() -> None:
 
 def test_released_entries_are_integers_on_a_public_grid() -> None:
     rows, other = gaussian_rows(), gaussian_rows() * 3
-    clipping = Clipping(LatticeMap.identity(4), 5.0)
+    clipping = Clipping(identity_map(4), 5.0)
     first = curator(rows)[0].gram(clipping, 1, purpose="")
     second = curator(other)[0].gram(clipping, 1, purpose="")
     assert first.integers.dtype == second.integers.dtype == np.int64
@@ -67,7 +69,7 @@ def test_released_entries_are_integers_on_a_public_grid() -> None:
 
 
 def test_counts_add_up_to_the_rows_up_to_noise() -> None:
-    answer = curator(gaussian_rows())[0].log_norms(LatticeMap.identity(4), GRID, 1, purpose="")
+    answer = curator(gaussian_rows())[0].log_norms(identity_map(4), GRID, 1, purpose="")
     assert answer.variance == 1
     assert abs(answer.counts.sum() - 20_000) < 6 * np.sqrt(GRID.n_bins)
 
@@ -80,18 +82,18 @@ def test_a_query_is_charged_even_if_the_scan_fails() -> None:
 
     subject = Curator(Failing(gaussian_rows()), Budget(PrivacyCost(Fraction(1))), OSEntropy())
     with pytest.raises(OSError, match="unplugged"):
-        subject.gram(Clipping(LatticeMap.identity(4), 1.0), Fraction(1, 4), purpose="lost")
+        subject.gram(Clipping(identity_map(4), 1.0), Fraction(1, 4), purpose="lost")
     assert subject.remaining.rho == Fraction(3, 4)
 
 
 def test_what_the_budget_cannot_pay_is_refused_before_any_scan() -> None:
     subject, source = curator(gaussian_rows(), rho=Fraction(1, 2))
-    subject.log_norms(LatticeMap.identity(4), GRID, Fraction(1, 4), purpose="norms")
+    subject.log_norms(identity_map(4), GRID, Fraction(1, 4), purpose="norms")
     with pytest.raises(BudgetError, match=r"the matrix would cost rho=0.5, but only rho=0.25 is left"):
-        subject.gram(Clipping(LatticeMap.identity(4), 1.0), Fraction(1, 2), purpose="the matrix")
+        subject.gram(Clipping(identity_map(4), 1.0), Fraction(1, 2), purpose="the matrix")
     with pytest.raises(BudgetError, match=r"delta=1e-06"):
         subject.agreement(
-            Clipping(LatticeMap.identity(4), 1.0), 100, 1.0, epsilon=0.1, delta=1e-6, purpose="agreement"
+            Clipping(identity_map(4), 1.0), 100, 1.0, epsilon=0.1, delta=1e-6, purpose="agreement"
         )
     assert source.scans == 1
     assert [charge.purpose for charge in subject.receipt().charges] == ["norms"]
@@ -101,7 +103,7 @@ def test_what_the_budget_cannot_pay_is_refused_before_any_scan() -> None:
 def test_a_bad_rho_costs_nothing(rho: float) -> None:
     subject, source = curator(gaussian_rows())
     with pytest.raises(ArgumentError, match="rho"):
-        subject.gram(Clipping(LatticeMap.identity(4), 1.0), rho, purpose="")
+        subject.gram(Clipping(identity_map(4), 1.0), rho, purpose="")
     assert subject.remaining.rho == 1
     assert source.scans == 0
 
@@ -109,10 +111,10 @@ def test_a_bad_rho_costs_nothing(rho: float) -> None:
 @pytest.mark.parametrize(
     "clipping",
     [
-        Clipping(LatticeMap.identity(3), 1.0),
-        Clipping(LatticeMap.identity(4), 0.0),
-        Clipping(LatticeMap.identity(4), float("nan")),
-        Clipping(LatticeMap.identity(4), 1.0, earlier=(Shrinking(LatticeMap.identity(4), -1.0),)),
+        Clipping(identity_map(3), 1.0),
+        Clipping(identity_map(4), 0.0),
+        Clipping(identity_map(4), float("nan")),
+        Clipping(identity_map(4), 1.0, earlier=(Shrinking(identity_map(4), -1.0),)),
     ],
 )
 def test_bad_clipping_costs_nothing(clipping: Clipping) -> None:
@@ -126,11 +128,11 @@ def test_bad_clipping_costs_nothing(clipping: Clipping) -> None:
 def test_a_tiny_rho_is_refused_rather_than_overflowed() -> None:
     subject, _ = curator(gaussian_rows())
     with pytest.raises(ArgumentError, match="too small"):
-        subject.gram(Clipping(LatticeMap.identity(4), 1.0), 1e-30, purpose="")
+        subject.gram(Clipping(identity_map(4), 1.0), 1e-30, purpose="")
 
 
 def test_seeded_answers_are_marked_and_repeat_and_others_do_not() -> None:
-    clipping = Clipping(LatticeMap.identity(4), 1.0)
+    clipping = Clipping(identity_map(4), 1.0)
     seeded = [curator(gaussian_rows(), seed=5)[0] for _ in range(2)]
     first, second = (subject.gram(clipping, 1, purpose="").integers for subject in seeded)
     assert (first == second).all()
@@ -144,36 +146,34 @@ def test_seeded_answers_are_marked_and_repeat_and_others_do_not() -> None:
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 100])
 def test_a_sampled_scan_reads_one_row_in_so_many(every: int) -> None:
     rows = gaussian_rows(20_500, 2)
-    answer = curator(rows, rho=10**9)[0].log_norms(
-        LatticeMap.identity(2), GRID, 10**9, purpose="", every=every
-    )
+    answer = curator(rows, rho=10**9)[0].log_norms(identity_map(2), GRID, 10**9, purpose="", every=every)
     # Noise of variance 1e-9 is zero but once in 10^200,000,000.
     assert answer.counts.sum() == answer.n_rows == sampled_rows(len(rows), every) == -(-20_500 // every)
 
 
 BAD_QUERIES: dict[str, Callable[[Curator], object]] = {
-    "tiny rho": lambda c: c.log_norms(LatticeMap.identity(4), GRID, 1e-36, purpose=""),
-    "huge radius": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1e170), 1, purpose=""),
-    "tiny radius": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1e-170), 1, purpose=""),
-    "every": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1.0), 1, purpose="", every=2.0),  # type: ignore[arg-type]
+    "tiny rho": lambda c: c.log_norms(identity_map(4), GRID, 1e-36, purpose=""),
+    "huge radius": lambda c: c.gram(Clipping(identity_map(4), 1e170), 1, purpose=""),
+    "tiny radius": lambda c: c.gram(Clipping(identity_map(4), 1e-170), 1, purpose=""),
+    "every": lambda c: c.gram(Clipping(identity_map(4), 1.0), 1, purpose="", every=2.0),  # type: ignore[arg-type]
     "group size": lambda c: c.agreement(
-        Clipping(LatticeMap.identity(4), 1.0), 10.5, 1.0, epsilon=1, delta=0.1, purpose=""  # type: ignore[arg-type]
+        Clipping(identity_map(4), 1.0), 10.5, 1.0, epsilon=1, delta=0.1, purpose=""  # type: ignore[arg-type]
     ),
     "distance": lambda c: c.agreement(
-        Clipping(LatticeMap.identity(4), 1.0), 10, 1e300, epsilon=1, delta=0.1, purpose=""
+        Clipping(identity_map(4), 1.0), 10, 1e300, epsilon=1, delta=0.1, purpose=""
     ),
     "earlier map": lambda c: c.agreement(
-        Clipping(LatticeMap.identity(4), 1.0, earlier=(Shrinking(LatticeMap.identity(3), 1.0),)),
+        Clipping(identity_map(4), 1.0, earlier=(Shrinking(identity_map(3), 1.0),)),
         10, 1.0, epsilon=1, delta=0.1, purpose="",
     ),
-    "rule": lambda c: c.gram(Clipping(LatticeMap.identity(4), 1.0, "shrink"), 1, purpose=""),  # type: ignore[arg-type]
-    "negative bin": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, -1, 1, purpose=""),
-    "bin": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, GRID.n_bins + 1, 1, purpose=""),
-    "half a bin": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, 1.5, 1, purpose=""),  # type: ignore[arg-type]
-    "count of no rho": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, 1, 0, purpose=""),
-    "count of tiny rho": lambda c: c.rows_beyond(LatticeMap.identity(4), GRID, 1, 1e-36, purpose=""),
-    "map of a count": lambda c: c.rows_beyond(LatticeMap.identity(3), GRID, 1, 1, purpose=""),
-    "grid": lambda c: c.log_norms(LatticeMap.identity(4), LogNormGrid(1.5, 3, 1), 1, purpose=""),  # type: ignore[arg-type]
+    "rule": lambda c: c.gram(Clipping(identity_map(4), 1.0, "shrink"), 1, purpose=""),  # type: ignore[arg-type]
+    "negative bin": lambda c: c.rows_beyond(identity_map(4), GRID, -1, 1, purpose=""),
+    "bin": lambda c: c.rows_beyond(identity_map(4), GRID, GRID.n_bins + 1, 1, purpose=""),
+    "half a bin": lambda c: c.rows_beyond(identity_map(4), GRID, 1.5, 1, purpose=""),  # type: ignore[arg-type]
+    "count of no rho": lambda c: c.rows_beyond(identity_map(4), GRID, 1, 0, purpose=""),
+    "count of tiny rho": lambda c: c.rows_beyond(identity_map(4), GRID, 1, 1e-36, purpose=""),
+    "map of a count": lambda c: c.rows_beyond(identity_map(3), GRID, 1, 1, purpose=""),
+    "grid": lambda c: c.log_norms(identity_map(4), LogNormGrid(1.5, 3, 1), 1, purpose=""),  # type: ignore[arg-type]
 }  # fmt: skip
 
 
@@ -190,15 +190,15 @@ def test_numpy_numbers_are_numbers() -> None:
     subject, _ = curator(gaussian_rows(), rho=10)
     one: Any = np.int64(1)
     radius: Any = np.float32(1.0)
-    subject.log_norms(LatticeMap.identity(4), GRID, one, purpose="")
-    subject.gram(Clipping(LatticeMap.identity(4), radius), np.float64(0.5), purpose="")
+    subject.log_norms(identity_map(4), GRID, one, purpose="")
+    subject.gram(Clipping(identity_map(4), radius), np.float64(0.5), purpose="")
     assert subject.remaining.rho == Fraction(17, 2)
 
 
 def test_rows_beyond_counts_with_the_stated_noise_and_scans_once() -> None:
     rows = gaussian_rows(3000, 2)
     subject, source = curator(rows, rho=1000)
-    lattice_map = LatticeMap.identity(2)
+    lattice_map = identity_map(2)
     edges, norms = GRID.edges(), np.linalg.norm(rows, axis=1)
     rho = Fraction(1, 8)
     answers = [subject.rows_beyond(lattice_map, GRID, 21, rho, purpose="") for _ in range(2000)]
@@ -215,7 +215,7 @@ def test_rows_beyond_counts_with_the_stated_noise_and_scans_once() -> None:
 
 def test_rows_beyond_never_reuses_counts_of_another_map_or_grid() -> None:
     subject, source = curator(gaussian_rows(5000, 2), rho=10**7)
-    maps = [LatticeMap.identity(2), LatticeMap.from_matrix(np.eye(2) * 8), LatticeMap.identity(2)]
+    maps = [identity_map(2), integer_map(np.eye(2) * 8), identity_map(2)]
     grids = [GRID, LogNormGrid(lowest=-10, highest=10, halves=2), LogNormGrid(-10, 10, 1)]
     norms = np.linalg.norm(gaussian_rows(5000, 2), axis=1)
     scans = 0
@@ -244,7 +244,7 @@ def test_a_failed_scan_leaves_no_counts_behind() -> None:
 
     source = Sometimes(gaussian_rows(1000, 2))
     subject = Curator(source, Budget(PrivacyCost(Fraction(10**7))), OSEntropy())
-    first, second = LatticeMap.identity(2), LatticeMap.from_matrix(np.eye(2) * 64)
+    first, second = identity_map(2), integer_map(np.eye(2) * 64)
     expected = subject.rows_beyond(first, GRID, 20, 10**5, purpose="").count
     source.broken = True
     with pytest.raises(OSError, match="unplugged"):
@@ -256,9 +256,7 @@ def test_a_failed_scan_leaves_no_counts_behind() -> None:
 
 def chain(d: int, steps: int) -> tuple[Shrinking, ...]:
     rng = np.random.default_rng(steps)
-    return tuple(
-        Shrinking(LatticeMap.from_matrix(rng.normal(size=(d, d))), 2.0 + k / 10) for k in range(steps)
-    )
+    return tuple(Shrinking(integer_map(rng.normal(size=(d, d))), 2.0 + k / 10) for k in range(steps))
 
 
 class Streaming(CountingSource):
@@ -315,7 +313,7 @@ def test_a_memory_does_not_outlive_a_failed_scan() -> None:
     source.fail = True
     # The map of another chain, so that what it half wrote would show.
     with pytest.raises(OSError, match="unplugged"):
-        subject.gram(Clipping(LatticeMap.identity(3), 1e-3, earlier=steps[:2]), 1, purpose="")
+        subject.gram(Clipping(identity_map(3), 1e-3, earlier=steps[:2]), 1, purpose="")
     source.fail = False
     found.append(subject.gram(growing[2], 1, purpose="").integers)
     expected = grams(Streaming(rows), growing)

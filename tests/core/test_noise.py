@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from noise_scales import SMALL
+from helpers.noise_scales import SMALL
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2, norm
 

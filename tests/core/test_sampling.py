@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, LatticeMap, sampling
+from dpcov.core import Clipping, identity_map, sampling
 from dpcov.core.entropy import SeededBits
-from dpcov.core.gram import GramTask
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries.gram import GramTask
 from dpcov.core.sampling import SampledTask, random_order, random_positions, sampled_rows
 from dpcov.sources import ArraySource
 
@@ -71,7 +71,7 @@ def test_equal_words_are_drawn_again() -> None:
 def test_a_sampled_task_is_the_task_on_the_sampled_rows(order: str, dtype: type, threads: int) -> None:
     rows: NDArray[Any] = np.random.default_rng(0).normal(size=(150_000, 3)).astype(dtype)
     positions = random_positions(SeededBits(np.random.default_rng(2)), len(rows), 60_001)
-    task = GramTask(Clipping(LatticeMap.identity(4), 3.0), Lattice.for_table(len(rows), 4), constant=True)
+    task = GramTask(Clipping(identity_map(4), 3.0), Lattice.for_table(len(rows), 4), constant=True)
     expected = ArraySource(rows[positions]).scan(task)
     table = np.array(rows, order="C" if order == "C" else "F")
     assert (ArraySource(table, threads=threads).scan(SampledTask(task, positions)) == expected).all()

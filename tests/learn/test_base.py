@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from learn_tables import features, frame, target
+from helpers.learn_tables import features, frame, target
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from learn_tables import features, frame
+from helpers.learn_tables import features, frame
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer

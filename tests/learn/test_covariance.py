@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learn_tables import NAMES, features, frame
+from helpers.learn_tables import NAMES, features, frame
 from sklearn.covariance import EmpiricalCovariance
 
 import dpcov

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from learn_tables import NAMES, features, frame, target
+from helpers.learn_tables import NAMES, features, frame, target
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from learn_tables import NAMES, features, frame
+from helpers.learn_tables import NAMES, features, frame
 from sklearn.exceptions import NotFittedError
 
 import dpcov

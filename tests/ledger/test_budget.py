@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.core import Budget, Clipping, Curator, LatticeMap, NoisyGram, PrivacyCost, noise
+from dpcov.core import Budget, Clipping, Curator, NoisyGram, PrivacyCost, identity_map, noise
 from dpcov.ledger import Ledger
 from dpcov.ledger.budget import LedgerBudget
 
@@ -205,5 +205,5 @@ def test_a_ledger_budget_is_a_budget_to_the_curator(ledger: Ledger) -> None:
     with budget(ledger, Fraction(1, 2)) as spending:
         assert isinstance(spending, Budget)
         curator = Curator(dpcov.sources.open_source(ROWS), spending, dpcov.core.OSEntropy())
-        curator.gram(Clipping(LatticeMap.identity(2), 3.0), Fraction(1, 4), purpose="half")
+        curator.gram(Clipping(identity_map(2), 3.0), Fraction(1, 4), purpose="half")
     assert ledger.remaining("people").rho == Fraction(3, 4)

@@ -13,7 +13,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
-from ledger_processes import (
+from helpers.ledger_processes import (
     COST,
     DATASET,
     check_ledger,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from helpers.linear_tables import NAMES, Array, make_release, make_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear.tables import NAMES, Array, make_release, make_rows
 
 import dpcov
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linear.tables import NAMES, make_release, make_rows
+from helpers.linear_tables import NAMES, make_release, make_rows
 from numpy.typing import NDArray
 
 import dpcov

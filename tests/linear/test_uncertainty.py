@@ -11,7 +11,7 @@ from scipy.stats import norm
 from dpcov.core import ArgumentError
 from dpcov.linear import uncertainty
 from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
-from dpcov.methods.tail import TailLaw
+from dpcov.methods.whitening.tail import TailLaw
 
 Array = NDArray[np.float64]
 

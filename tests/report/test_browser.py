@@ -11,8 +11,8 @@ from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
+from helpers.releases import AWKWARD, small_release, wide_release
 from playwright.sync_api import Browser, Page, sync_playwright
-from report.releases import AWKWARD, small_release, wide_release
 
 from dpcov.report import write_report
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from report.releases import AWKWARD, small_release
+from helpers.releases import AWKWARD, small_release
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, LatticeMap, RowTask
-from dpcov.core.gram import GramTask, GroupGramTask
+from dpcov.core import Clipping, RowTask, identity_map
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries.gram import GramTask, GroupGramTask
 from dpcov.core.sampling import SampledTask
 
 N_ROWS = 5000
@@ -27,7 +27,7 @@ def table() -> NDArray[np.float64]:
 @pytest.fixture(scope="session")
 def tasks() -> dict[str, RowTask]:
     """All rows, rows in groups, and a sample of the rows."""
-    gram = GramTask(Clipping(LatticeMap.identity(4), 50.0), Lattice.for_table(N_ROWS, 4), constant=True)
+    gram = GramTask(Clipping(identity_map(4), 50.0), Lattice.for_table(N_ROWS, 4), constant=True)
     groups = np.random.default_rng(1).integers(-1, 5, N_ROWS)
     positions = np.flatnonzero(np.random.default_rng(2).integers(0, 7, N_ROWS) == 0)
     return {

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Clipping, LatticeMap
-from dpcov.core.gram import GramTask
+from dpcov.core import ArgumentError, Clipping, identity_map
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries.gram import GramTask
 from dpcov.sources import ArraySource, open_source
 
 NAMES = ["a", "b", "c"]
@@ -31,9 +31,7 @@ def rows() -> NDArray[np.float64]:
 def gram(data: Any, columns: list[str] | None = None) -> NDArray[np.int64]:
     source = open_source(data, columns)
     d = len(source.columns)
-    task = GramTask(
-        Clipping(LatticeMap.identity(d), 20.0), Lattice.for_table(source.n_rows, d), constant=False
-    )
+    task = GramTask(Clipping(identity_map(d), 20.0), Lattice.for_table(source.n_rows, d), constant=False)
     return source.scan(task)
 
 
@@ -146,9 +144,7 @@ def test_array_columns_must_name_all() -> None:
 def test_a_scan_does_not_copy_the_table() -> None:
     table = np.ones((400_000, 10))
     source = ArraySource(table, threads=1)
-    task = GramTask(
-        Clipping(LatticeMap.identity(10), 20.0), Lattice.for_table(len(table), 10), constant=False
-    )
+    task = GramTask(Clipping(identity_map(10), 20.0), Lattice.for_table(len(table), 10), constant=False)
     tracemalloc.start()
     source.scan(task)
     _, peak = tracemalloc.get_traced_memory()

@@ -26,15 +26,15 @@ from dpcov.core import (
     Budget,
     Clipping,
     Curator,
-    LatticeMap,
     MissingExtraError,
     OSEntropy,
     PrivacyCost,
     SourceChangedError,
     SourceError,
+    identity_map,
 )
-from dpcov.core.gram import GramTask
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries.gram import GramTask
 from dpcov.core.tasks import RowTask
 from dpcov.sources import arrow, open_source
 
@@ -152,7 +152,7 @@ def test_numbers_of_every_type_and_missing_ones_are_read(tmp_path: Path) -> None
         expected = np.full((6, d), np.nan)
         for j, name in enumerate(source.columns):
             expected[:, j] = [np.nan if v is None else float(v) for v in table[name].to_pylist()]
-        task = GramTask(Clipping(LatticeMap.identity(d), 1e19), Lattice.for_table(6, d), constant=False)
+        task = GramTask(Clipping(identity_map(d), 1e19), Lattice.for_table(6, d), constant=False)
         assert (source.scan(task) == open_source(expected).scan(task)).all()
 
 
@@ -190,7 +190,7 @@ def test_a_change_between_queries_stops_the_second_and_its_charge_stays(table: R
     curator = Curator(
         open_source(path, NAMES), Budget(PrivacyCost(Fraction(1))), OSEntropy(), progress=change_meanwhile
     )
-    clipping = Clipping(LatticeMap.identity(3), 1.0)
+    clipping = Clipping(identity_map(3), 1.0)
     curator.gram(clipping, Fraction(1, 4), purpose="first")
     with pytest.raises(SourceChangedError, match=r"all\.pq has changed"):
         curator.gram(clipping, Fraction(1, 4), purpose="second")
@@ -316,7 +316,7 @@ def test_a_scan_holds_a_few_batches_of_a_row_group(tmp_path: Path, monkeypatch: 
     columns = {f"x{i}": rows[:, i] for i in range(4)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet", use_dictionary=False)
     source = open_source(tmp_path / "t.parquet")
-    task = GramTask(Clipping(LatticeMap.identity(4), 1.0), Lattice.for_table(len(rows), 4), constant=False)
+    task = GramTask(Clipping(identity_map(4), 1.0), Lattice.for_table(len(rows), 4), constant=False)
     held: list[int] = []
     before = pa.total_allocated_bytes()
     source.scan(task, lambda _: held.append(pa.total_allocated_bytes() - before))

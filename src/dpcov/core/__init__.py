@@ -27,15 +27,12 @@ from dpcov.core.errors import (
     SourceError,
     UnresolvedError,
 )
-from dpcov.core.gram import Clipping, Rule, Shrinking
 from dpcov.core.lattice import Block, LatticeMap
-from dpcov.core.log_norms import LogNormGrid
-from dpcov.core.multiplicative import groups_for_noise
+from dpcov.core.maps import identity_map, integer_map
+from dpcov.core.queries.gram import Clipping, Rule, Shrinking
+from dpcov.core.queries.histogram import LogNormGrid
 from dpcov.core.sampling import sampled_rows
-from dpcov.core.spectrum import NoisySpectrum, NoisyTrace
-from dpcov.core.subsample import NoisySubspace, groups_for_agreement
 from dpcov.core.tasks import Report, RowTask, RowWorker, Source
-from dpcov.core.unvetted import NoisyEigenpairs, StableMoment
 
 __all__ = [
     "ArgumentError",
@@ -59,11 +56,7 @@ __all__ = [
     "NoisyBucket",
     "NoisyCount",
     "NoisyCounts",
-    "NoisyEigenpairs",
     "NoisyGram",
-    "NoisySpectrum",
-    "NoisySubspace",
-    "NoisyTrace",
     "OSEntropy",
     "PrivacyCost",
     "Receipt",
@@ -76,10 +69,9 @@ __all__ = [
     "Source",
     "SourceChangedError",
     "SourceError",
-    "StableMoment",
     "UnresolvedError",
-    "groups_for_agreement",
-    "groups_for_noise",
+    "identity_map",
+    "integer_map",
     "resolve_budget",
     "sampled_rows",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.lattice import LatticeMap
-from dpcov.core.log_norms import LogNormGrid
+from dpcov.core.queries.histogram import LogNormGrid
 
 
 @dataclass(frozen=True, eq=False)

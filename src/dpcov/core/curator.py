@@ -17,22 +17,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.aggregation import AggregationQueries
 from dpcov.core.answers import NoisyCount, NoisyCounts, NoisyGram
 from dpcov.core.budget import Budget, Number, PrivacyCost, Receipt, as_fraction
 from dpcov.core.desk import whole_number
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
-from dpcov.core.gram import Clipping, GramTask, GroupGramTask, Shrinking, ShrinkingMemory
-from dpcov.core.groups import random_groups
 from dpcov.core.lattice import Lattice, LatticeMap
-from dpcov.core.log_norms import LogNormGrid, LogNormTask
 from dpcov.core.noise import discrete_gaussian
+from dpcov.core.queries.gram import Clipping, GramTask, GroupGramTask, Shrinking, ShrinkingMemory
+from dpcov.core.queries.histogram import LogNormGrid, LogNormTask
 from dpcov.core.sampling import SampledTask, random_positions, sampled_rows
-from dpcov.core.spectrum import SpectralQueries
-from dpcov.core.subsample import GroupQueries
 from dpcov.core.tasks import Report, RowTask, Source
-from dpcov.core.unvetted import UnvettedQueries
+from dpcov.paper.queries.aggregation import AggregationQueries
+from dpcov.paper.queries.groups import random_groups
+from dpcov.paper.queries.subsample import GroupQueries
+from dpcov.rivals.queries.spectrum import SpectralQueries
+from dpcov.rivals.queries.unvetted import UnvettedQueries
 
 Progress = Callable[[str, int], AbstractContextManager[Report | None]]
 """Called before a scan with its purpose and the number of rows; gives what is told of rows read."""

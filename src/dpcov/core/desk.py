@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpcov.core.budget import Budget
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
-from dpcov.core.gram import Clipping
 from dpcov.core.lattice import Lattice, LatticeMap
+from dpcov.core.queries.gram import Clipping
 from dpcov.core.tasks import RowTask, Source
 
 

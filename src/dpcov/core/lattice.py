@@ -28,13 +28,11 @@ from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular
 
 _ENTRY_NORM_LOG2 = 27
 _IMAGE_NORM_LOG2 = 26
-_MAP_NORM_LOG2 = 26
+MAP_NORM_LOG2 = 26
 _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
 _LEAST_EXPONENT = -960
-_NEGLIGIBLE_EXPONENT_SPREAD = 2
-_GREATEST_MAP_EXPONENT = 800
-_GREATEST_COLUMN_EXPONENT = 900
+GREATEST_COLUMN_EXPONENT = 900
 _TILE_ENTRIES = 1 << 15
 _LEAST_TILE = 512
 
@@ -103,56 +101,14 @@ class LatticeMap:
             raise ArgumentError("map must be square, with an exponent for each column.")
         if not (np.rint(coefficients) == coefficients).all() or np.triu(coefficients, 1).any():
             raise ArgumentError("map must have integer coefficients below and on its diagonal only.")
-        if not _is_within(coefficients, 1 << (2 * _MAP_NORM_LOG2)):
+        if not _is_within(coefficients, 1 << (2 * MAP_NORM_LOG2)):
             raise ArgumentError("map must have a norm of at most 2^26; it may have too many columns.")
-        if np.abs(exponents).max() > _GREATEST_COLUMN_EXPONENT or not (0 < self.scale < math.inf):
+        if np.abs(exponents).max() > GREATEST_COLUMN_EXPONENT or not (0 < self.scale < math.inf):
             raise ArgumentError("map must scale columns by factors between 1e-270 and 1e270.")
         coefficients.setflags(write=False)
         exponents.setflags(write=False)
         object.__setattr__(self, "coefficients", coefficients)
         object.__setattr__(self, "column_exponents", exponents)
-
-    @classmethod
-    def identity(cls, n_columns: int) -> LatticeMap:
-        """Return the identity on `n_columns` columns."""
-        return cls.from_matrix(np.eye(n_columns))
-
-    @classmethod
-    def from_matrix(cls, matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap:
-        """Round a square matrix to a nearby integer map, up to a rotation of its output.
-
-        Parameters
-        ----------
-        matrix : array_like, shape (d, d)
-            Any finite matrix A. The result T is lower triangular with ``T.T @ T`` close to
-            ``A.T @ A``: a rotation changes no norm, and a triangular product costs half.
-        sizes : array_like, shape (d,), optional
-            How large the entries of each column typically are. If not given, those of a table that A
-            whitens.
-
-        Returns
-        -------
-        LatticeMap
-            Always invertible. It is the map it says it is: invert ``result.matrix()``, not A.
-        """
-        target = np.asarray(matrix, dtype=np.float64)
-        if target.ndim != 2 or target.shape[0] != target.shape[1] or target.shape[0] == 0:
-            raise ArgumentError(f"map must be a square matrix, got shape {target.shape}.")
-        if not np.isfinite(target).all() or not target.any():
-            raise ArgumentError("map must be finite and not zero.")
-        d = len(target)
-        magnitude = int(np.frexp(np.abs(target).max())[1])
-        if abs(magnitude) > _GREATEST_MAP_EXPONENT:
-            raise ArgumentError("map must have entries between 1e-240 and 1e240.")
-        target = np.ldexp(target, -magnitude)
-        exponents = _column_exponents(target) if sizes is None else _size_exponents(np.asarray(sizes))
-        triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
-        norm = float(np.linalg.norm(triangle))
-        units = ((1 << _MAP_NORM_LOG2) - d) / norm
-        coefficients = np.asfortranarray(np.rint(triangle * units))
-        diagonal = np.diagonal(coefficients)
-        np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
-        return cls(coefficients, float(np.ldexp(units, -magnitude)), exponents)
 
     @property
     def n_columns(self) -> int:
@@ -164,7 +120,7 @@ class LatticeMap:
         return np.ldexp(self.coefficients / self.scale, self.column_exponents)
 
     def rounding(self, sizes: ArrayLike) -> float:
-        """Return how far a row's image is at most from what `from_matrix` was asked for.
+        """Return how far a row's image is at most from what `integer_map` was asked for.
 
         `sizes` bound the entries of the row, and the result is proportional to them. It counts the rounding
         of the row and of the coefficients (by at most 1/2 each, 1 on the diagonal); the image itself is
@@ -180,52 +136,11 @@ class LatticeMap:
 
 def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
     """Whether the sum of squares is at most `limit`, in integers: all exactness rests on it."""
-    if not np.abs(coefficients).max() <= 1 << _MAP_NORM_LOG2:
+    if not np.abs(coefficients).max() <= 1 << MAP_NORM_LOG2:
         return False
     squares = coefficients.astype(np.int64) ** 2
     high, low = int((squares >> 26).sum()), int((squares & ((1 << 26) - 1)).sum())
     return (high << 26) + low <= limit
-
-
-def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return powers of two that bring the columns of a table to a common scale.
-
-    A map that whitens a table tells the scale of each column: the norm of that row of its
-    inverse. Scaled by it, a row has entries of like size, and rounding them to a common
-    exponent costs least.
-    """
-    exponents = np.frexp(np.abs(matrix).max(axis=0))[1].astype(np.int64)
-    try:
-        with np.errstate(all="ignore"):
-            scales = np.linalg.norm(np.linalg.inv(np.ldexp(matrix, -exponents)), axis=1)
-    except np.linalg.LinAlgError:
-        scales = np.ones(len(matrix))
-    if np.isfinite(scales).all() and (scales > 0).all():
-        exponents -= np.frexp(scales)[1]
-    return _relative(exponents)
-
-
-def _size_exponents(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return powers of two that bring columns of these sizes to a common one."""
-    if sizes.ndim != 1 or not ((sizes > 0) & (sizes < np.inf)).all():
-        raise ArgumentError("sizes must be finite numbers greater than 0, one a column.")
-    return _relative(-np.frexp(sizes)[1].astype(np.int64))
-
-
-def _relative(exponents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bring the greatest exponent to 0; all of them, if they hardly differ."""
-    exponents = np.maximum(exponents - exponents.max(), -_GREATEST_COLUMN_EXPONENT)
-    if exponents.min() >= -_NEGLIGIBLE_EXPONENT_SPREAD:
-        return np.zeros_like(exponents)
-    return exponents
-
-
-def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return lower triangular T with ``T.T @ T == matrix.T @ matrix`` and no negative diagonal."""
-    lower = np.linalg.qr(matrix[:, ::-1]).R[::-1, ::-1]
-    signs = np.where(np.diagonal(lower) < 0, -1.0, 1.0)
-    triangle: NDArray[np.float64] = lower * signs[:, None]
-    return triangle
 
 
 def _entry_bits(d: int, norm_log2: int) -> int:

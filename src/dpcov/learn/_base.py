@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.core.budget import Number
-from dpcov.learn._rows import Rows, check_enough_rows, default_names, names_of, read_rows, to_matrix
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
 from dpcov.release import Release, release
+from dpcov.sources.sklearn_rows import Rows, check_enough_rows, default_names, names_of, read_rows, to_matrix
 
 Array = NDArray[np.float64]
 

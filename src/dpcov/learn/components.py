@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpcov.core import ArgumentError
 from dpcov.core.budget import Number
 from dpcov.learn._base import FeaturesOnly
-from dpcov.learn._rows import read_rows, to_matrix
 from dpcov.ledger import Ledger
 from dpcov.release import Release
+from dpcov.sources.sklearn_rows import read_rows, to_matrix
 
 Array = NDArray[np.float64]
 

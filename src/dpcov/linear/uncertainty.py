@@ -24,7 +24,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
 from dpcov.core import ArgumentError
-from dpcov.methods.tail import TailLaw
+from dpcov.methods.whitening.tail import TailLaw
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from dpcov.core import ArgumentError
 from dpcov.methods.estimate import Estimate, NoiseLaw
 from dpcov.methods.method import Method
 from dpcov.methods.registry import METHODS
-from dpcov.methods.tail import TailLaw
+from dpcov.methods.whitening.tail import TailLaw
 
 __all__ = ["Estimate", "Method", "NoiseLaw", "TailLaw", "find_method", "methods"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.methods.tail import TailLaw
+from dpcov.methods.whitening.tail import TailLaw
 
 _TINY = float(np.finfo(np.float64).tiny)
 

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap
+from dpcov.checks import positive
+from dpcov.core import ArgumentError, Clipping, Curator, identity_map
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
-from dpcov.theory.numbers import positive
 
 
 def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:
@@ -38,7 +38,7 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     # The bound is about the table's own columns; the constant one adds 1 to a squared length.
     own = positive(radius, "radius")
     whole = math.hypot(own, 1.0) if curator.has_constant else own
-    lattice_map = LatticeMap.identity(curator.n_columns)
+    lattice_map = identity_map(curator.n_columns)
     answer = curator.gram(
         Clipping(lattice_map, whole), curator.remaining.rho, purpose="Gram matrix of the clipped rows"
     )

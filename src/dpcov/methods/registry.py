@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpcov.methods.adaptive import estimate_adaptive
-from dpcov.methods.aggregate import estimate_aggregate
-from dpcov.methods.coinpress import estimate_coinpress
-from dpcov.methods.exponential import estimate_exponential
 from dpcov.methods.gaussian import estimate_gaussian
-from dpcov.methods.leverage import estimate_leverage
 from dpcov.methods.method import Method
-from dpcov.methods.preconditioning import estimate_preconditioning
-from dpcov.methods.recursive import estimate_recursive
-from dpcov.methods.separate import estimate_separate
-from dpcov.methods.unbounded import estimate_unbounded
-from dpcov.methods.whitening import estimate_whitening
+from dpcov.methods.whitening.method import estimate_whitening
+from dpcov.paper.aggregate import estimate_aggregate
+from dpcov.paper.recursive import estimate_recursive
+from dpcov.rivals.adaptive import estimate_adaptive
+from dpcov.rivals.coinpress import estimate_coinpress
+from dpcov.rivals.exponential import estimate_exponential
+from dpcov.rivals.leverage import estimate_leverage
+from dpcov.rivals.preconditioning import estimate_preconditioning
+from dpcov.rivals.separate import estimate_separate
+from dpcov.rivals.unbounded import estimate_unbounded
 
 _BUILT = (
     Method(

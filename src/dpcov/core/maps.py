@@ -1,0 +1,98 @@
+"""From a public matrix to a nearby integer map: arithmetic of public numbers, which sees no row.
+
+Privacy does not rest on it: whatever map comes out, ``lattice.md`` bounds the rows that it maps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcov.core.errors import ArgumentError
+from dpcov.core.lattice import GREATEST_COLUMN_EXPONENT, MAP_NORM_LOG2, LatticeMap
+
+_NEGLIGIBLE_EXPONENT_SPREAD = 2
+_GREATEST_MAP_EXPONENT = 800
+
+
+def identity_map(n_columns: int) -> LatticeMap:
+    """Return the identity on `n_columns` columns."""
+    return integer_map(np.eye(n_columns))
+
+
+def integer_map(matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap:
+    """Round a square matrix to a nearby integer map, up to a rotation of its output.
+
+    Parameters
+    ----------
+    matrix : array_like, shape (d, d)
+        Any finite matrix A. The result T is lower triangular with ``T.T @ T`` close to
+        ``A.T @ A``: a rotation changes no norm, and a triangular product costs half.
+    sizes : array_like, shape (d,), optional
+        How large the entries of each column typically are. If not given, those of a table that A
+        whitens.
+
+    Returns
+    -------
+    LatticeMap
+        Always invertible. It is the map it says it is: invert ``result.matrix()``, not A.
+    """
+    target = np.asarray(matrix, dtype=np.float64)
+    if target.ndim != 2 or target.shape[0] != target.shape[1] or target.shape[0] == 0:
+        raise ArgumentError(f"map must be a square matrix, got shape {target.shape}.")
+    if not np.isfinite(target).all() or not target.any():
+        raise ArgumentError("map must be finite and not zero.")
+    d = len(target)
+    magnitude = int(np.frexp(np.abs(target).max())[1])
+    if abs(magnitude) > _GREATEST_MAP_EXPONENT:
+        raise ArgumentError("map must have entries between 1e-240 and 1e240.")
+    target = np.ldexp(target, -magnitude)
+    exponents = _column_exponents(target) if sizes is None else _size_exponents(np.asarray(sizes))
+    triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
+    norm = float(np.linalg.norm(triangle))
+    units = ((1 << MAP_NORM_LOG2) - d) / norm
+    coefficients = np.asfortranarray(np.rint(triangle * units))
+    diagonal = np.diagonal(coefficients)
+    np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
+    return LatticeMap(coefficients, float(np.ldexp(units, -magnitude)), exponents)
+
+
+def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return powers of two that bring the columns of a table to a common scale.
+
+    A map that whitens a table tells the scale of each column: the norm of that row of its
+    inverse. Scaled by it, a row has entries of like size, and rounding them to a common
+    exponent costs least.
+    """
+    exponents = np.frexp(np.abs(matrix).max(axis=0))[1].astype(np.int64)
+    try:
+        with np.errstate(all="ignore"):
+            scales = np.linalg.norm(np.linalg.inv(np.ldexp(matrix, -exponents)), axis=1)
+    except np.linalg.LinAlgError:
+        scales = np.ones(len(matrix))
+    if np.isfinite(scales).all() and (scales > 0).all():
+        exponents -= np.frexp(scales)[1]
+    return _relative(exponents)
+
+
+def _size_exponents(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return powers of two that bring columns of these sizes to a common one."""
+    if sizes.ndim != 1 or not ((sizes > 0) & (sizes < np.inf)).all():
+        raise ArgumentError("sizes must be finite numbers greater than 0, one a column.")
+    return _relative(-np.frexp(sizes)[1].astype(np.int64))
+
+
+def _relative(exponents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bring the greatest exponent to 0; all of them, if they hardly differ."""
+    exponents = np.maximum(exponents - exponents.max(), -GREATEST_COLUMN_EXPONENT)
+    if exponents.min() >= -_NEGLIGIBLE_EXPONENT_SPREAD:
+        return np.zeros_like(exponents)
+    return exponents
+
+
+def _lower_triangular_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return lower triangular T with ``T.T @ T == matrix.T @ matrix`` and no negative diagonal."""
+    lower = np.linalg.qr(matrix[:, ::-1]).R[::-1, ::-1]
+    signs = np.where(np.diagonal(lower) < 0, -1.0, 1.0)
+    triangle: NDArray[np.float64] = lower * signs[:, None]
+    return triangle

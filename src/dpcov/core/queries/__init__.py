@@ -1,0 +1,1 @@
+"""The queries of the default method: what they compute from rows, with proof notes."""

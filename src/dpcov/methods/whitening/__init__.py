@@ -1,0 +1,1 @@
+"""The default method: find the directions of the rows, whiten, release."""

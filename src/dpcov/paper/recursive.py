@@ -1,0 +1,208 @@
+"""The paper's method: Algorithms 1 and 2, with their mistakes repaired.
+
+Mahpud and Sheffet, "A Private Approximation of the 2nd-Moment Matrix of Any Subsamplable Input"
+(NeurIPS 2025). Each round adds noise to the second moment, halves the directions of large
+eigenvalues, and shrinks the rows that still stick out; only rows of the tail do, if the constants
+are right. ``docs/paper.md`` maps it line by line and lists what was repaired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.checks import positive, share
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    LatticeMap,
+    NoAnswerError,
+    NoisyGram,
+    Shrinking,
+    integer_map,
+)
+from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.paper.eigenvalue import find_least_eigenvalue
+from dpcov.paper.radius import find_covering_radius
+from dpcov.paper.theory.recursion import (
+    GROWTH,
+    SHRINKING,
+    RecursionConstants,
+    Schedule,
+    recursion_constants,
+    recursion_schedule,
+)
+from dpcov.paper.theory.subsamplability import check_parameters
+
+Matrix = NDArray[np.float64]
+
+_RADIUS_SHARE = Fraction(1, 20)
+_EIGENVALUE_SHARE = Fraction(1, 20)
+
+
+def estimate_recursive(
+    curator: Curator,
+    *,
+    m: float | None = None,
+    alpha: float = 0.5,
+    beta: float | None = None,
+    radius: float | None = None,
+    least_eigenvalue: float | None = None,
+    constants: str = "repaired",
+) -> Estimate:
+    """Release the second moment of an (m, alpha, beta)-subsamplable table.
+
+    Parameters
+    ----------
+    curator : Curator
+        All of its remaining budget is spent.
+    m : float
+        Random subsamples of this many rows keep the second moment up to 1 +- alpha.
+    alpha : float, default 1/2
+        At most 1/2.
+    beta : float, optional
+        How often a subsample may fail. Checked against what the theorem allows; not used otherwise.
+    radius : float, optional
+        A bound on the length of a row that does not come from the rows; found privately if not given.
+    least_eigenvalue : float, optional
+        A lower bound on the least eigenvalue of the released matrix; found privately (Algorithm 4) if
+        not given, which needs a delta in the budget.
+    constants : {"repaired", "paper"}
+        With the paper's own constants, rows outside the tail may shrink.
+
+    Notes
+    -----
+    *Formal guarantee.* zCDP with the remaining rho (and delta, if the least eigenvalue is found
+    privately), for replacing one row, whatever the rows and options are. *Utility.* The paper's main
+    theorem: ``(1 - gamma) S_eff <= S~ <= (1 + gamma) S``.
+    """
+    chosen = recursion_constants(constants)
+    if m is None:
+        raise ArgumentError(
+            "method 'recursive' needs m: how many random rows keep the second moment up to 1 +- alpha. "
+            "See dpcov.theory, or use method 'whitening', which needs nothing."
+        )
+    check_parameters(m, alpha, n_rows=curator.n_rows, constants=constants)
+    own_radius = None if radius is None else positive(radius, "radius")
+    least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
+    if least is None and curator.remaining.delta == 0:
+        raise ArgumentError(
+            "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
+            "give delta beside rho, or epsilon with delta."
+        )
+    if least is None:
+        curator.check_group_size(math.ceil(m))
+    if beta is not None:
+        share(beta, "beta")
+    whole = _whole_radius(curator, own_radius)
+    if least is None:
+        least = _private_least_eigenvalue(curator, m, alpha, whole)
+    if beta is not None:
+        check_parameters(
+            m,
+            alpha,
+            n_rows=curator.n_rows,
+            beta=beta,
+            radius=whole,
+            least_eigenvalue=least,
+            constants=constants,
+        )
+    try:
+        course = recursion_schedule(m, alpha, whole, least, constants=constants)
+    except ArgumentError as error:
+        if own_radius is not None:
+            raise
+        raise NoAnswerError(
+            "least_eigenvalue does not fit the length of the rows at all; what finding that cost is spent."
+        ) from error
+    scale = math.sqrt(1 / ((1 - alpha) * least))
+    estimate = _run(curator, course, chosen, chosen.psi / m, scale)
+    return replace(estimate, diagnostics={**estimate.diagnostics, "least_eigenvalue": least})
+
+
+def _run(
+    curator: Curator,
+    course: Schedule,
+    constants: RecursionConstants,
+    threshold: float,
+    scale: float,
+) -> Estimate:
+    """Algorithm 2, unrolled.
+
+    The paper's symbols: X is the table times ``forms``, R is ``radius``, kappa is R^2, psi is
+    ``threshold``, V is spanned by the ``large`` directions, whose factors make Pi. ``earlier`` is
+    the chain of S(Y) of line 10.
+    """
+    each = curator.remaining.rho / course.releases
+    forms: Matrix = np.eye(curator.n_columns) * scale
+    kappa = course.first
+    earlier: tuple[Shrinking, ...] = ()
+    history: list[dict[str, float]] = []
+    for _ in range(course.shrinking_rounds):
+        lattice_map = integer_map(forms)
+        radius = math.sqrt(kappa)
+        answer = curator.gram(
+            Clipping(lattice_map, radius, earlier=earlier), each, purpose="round of the recursion"
+        )
+        values, vectors = np.linalg.eigh(answer.mean())
+        large = values >= threshold * kappa
+        factors = math.sqrt(GROWTH) * np.where(large, constants.eta, 1.0)
+        forms = (vectors.T * factors[:, None]) @ lattice_map.matrix()
+        earlier = (*earlier, Shrinking(lattice_map, radius))
+        history.append({"kappa": kappa, "rho": float(each), "large": float(large.sum())})
+        kappa *= SHRINKING
+    lattice_map = integer_map(forms)
+    answer = curator.gram(
+        Clipping(lattice_map, math.sqrt(kappa), earlier=earlier),
+        curator.remaining.rho,
+        purpose="the released matrix",
+    )
+    history.append({"kappa": kappa, "rho": float(each), "large": 0.0})
+    return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
+
+
+def _estimate(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
+    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
+    matrix = inverse @ nearest_positive_semidefinite(answer.mean()) @ inverse.T
+    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))
+
+
+def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, float]]) -> dict[str, Any]:
+    """Facts from public numbers and private answers."""
+    noise = math.sqrt(2 * len(answer.integers)) * answer.sigma
+    lowest = float(np.linalg.eigvalsh(answer.mean())[0])
+    return {
+        "rounds": course.releases,
+        "history": history,
+        # The theorem keeps the least eigenvalue of the scaled table above 1: its gamma.
+        "guaranteed_error": noise,
+        "predicted_error": noise / lowest if lowest > noise else math.inf,
+    }
+
+
+def _whole_radius(curator: Curator, radius: float | None) -> float:
+    """Return a radius for the rows with their constant column."""
+    if radius is not None:
+        return math.hypot(radius, 1.0) if curator.has_constant else radius
+    return find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
+
+
+def _private_least_eigenvalue(curator: Curator, m: float, alpha: float, radius: float) -> float:
+    epsilon = Fraction(math.sqrt(2 * float(curator.remaining.rho * _EIGENVALUE_SHARE)))
+    found = find_least_eigenvalue(
+        curator,
+        group_size=math.ceil(m),
+        alpha=alpha,
+        radius=radius,
+        epsilon=epsilon,
+        delta=curator.remaining.delta,
+    )
+    # A group's least eigenvalue may exceed the table's by that factor.
+    return found / (1 + alpha)

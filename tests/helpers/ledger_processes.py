@@ -1,0 +1,138 @@
+"""What the processes of the ledger's crash and race tests do, and what must hold of them.
+
+A process leaves evidence of every query that it was allowed to answer, in a file, after the budget
+let it pass and before its noise is drawn. Evidence survives SIGKILL, as the ledger must.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from fractions import Fraction
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import numpy as np
+
+import dpcov
+from dpcov.core import (
+    BudgetError,
+    Clipping,
+    Curator,
+    LedgerError,
+    OSEntropy,
+    PrivacyCost,
+    identity_map,
+)
+from dpcov.ledger import Ledger, budget_for
+from dpcov.ledger.budget import LedgerBudget
+from dpcov.sources import open_source
+
+DATASET = "people"
+COST = Fraction(1, 1000)
+ROWS = np.random.default_rng(0).normal(size=(50, 2))
+
+Charge = Callable[[LedgerBudget, PrivacyCost, str], None]
+
+
+def leave_evidence(folder: Path) -> None:
+    """Record every query of this process once its budget let it pass."""
+    charge: Charge = LedgerBudget.charge
+
+    def recorded(self: LedgerBudget, cost: PrivacyCost, purpose: str) -> None:
+        charge(self, cost, purpose)
+        _write(folder, cost)
+
+    LedgerBudget.charge = recorded  # type: ignore[method-assign]
+
+
+def leave_evidence_too_early(folder: Path) -> None:
+    """Broken: as if the noise was drawn first and the charge came after it."""
+    charge: Charge = LedgerBudget.charge
+
+    def recorded(self: LedgerBudget, cost: PrivacyCost, purpose: str) -> None:
+        _write(folder, cost)
+        charge(self, cost, purpose)
+
+    LedgerBudget.charge = recorded  # type: ignore[method-assign]
+
+
+def look_before_the_transaction(_folder: Path) -> None:
+    """Broken: what is left is looked up in one transaction and charged in another."""
+
+    def charge(self: Ledger, dataset: str, cost: PrivacyCost, *, method: str, **_: object) -> int:
+        account = self.check(dataset, cost)
+        time.sleep(0.2)
+        with self._file.writing() as rows:
+            return self._append(rows, account.name, "charge", cost, method=method)
+
+    Ledger.charge = charge  # type: ignore[method-assign]
+
+
+def release_for_ever(folder: Path, prepare: Callable[[Path], None], start: Barrier) -> None:
+    """Release again and again, in whole and in half, until killed."""
+    prepare(folder)
+    start.wait()
+    while True:
+        _release(folder)
+        _release_half(folder)
+
+
+def release_until_refused(folder: Path, prepare: Callable[[Path], None], start: Barrier) -> None:
+    """Release until the ledger refuses: it is spent, or overspent and said to be damaged."""
+    prepare(folder)
+    start.wait()
+    try:
+        while True:
+            _release(folder)
+    except (BudgetError, LedgerError):
+        (folder / f"refused-{os.getpid()}").touch()
+
+
+def evidence(folder: Path) -> Fraction:
+    """The sum of all queries that were allowed."""
+    lines = [line for path in folder.glob("evidence-*") for line in path.read_text().splitlines()]
+    return sum(map(Fraction, lines), Fraction(0))
+
+
+def check_ledger(folder: Path) -> str:
+    """Return what is wrong with the ledger, or nothing. Processes may be running."""
+    answered = evidence(folder)
+    account = Ledger.open(folder / "budget.db").account(DATASET)
+    with closing(sqlite3.connect(folder / "budget.db", timeout=60)) as raw:
+        integrity = raw.execute("PRAGMA integrity_check").fetchone()[0]
+    if integrity != "ok":
+        return str(integrity)
+    if account.spent.rho < answered:
+        return f"answered {answered}, but the ledger shows {account.spent.rho}"
+    if account.spent.rho > account.total.rho:
+        return f"spent {account.spent.rho} of {account.total.rho}"
+    return ""
+
+
+def _write(folder: Path, cost: PrivacyCost) -> None:
+    file = os.open(folder / f"evidence-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(file, f"{cost.rho}\n".encode())
+    os.close(file)
+
+
+def _release(folder: Path) -> None:
+    dpcov.release(ROWS, rho=COST, method="gaussian", radius=3.0, ledger=folder / "budget.db", dataset=DATASET)
+
+
+def _release_half(folder: Path) -> None:
+    paid = budget_for(
+        PrivacyCost(COST),
+        ledger=folder / "budget.db",
+        dataset=DATASET,
+        method="half",
+        purpose="",
+        private=True,
+        allow_seeded=False,
+    )
+    with paid as budget:
+        curator = Curator(open_source(ROWS), budget, OSEntropy())
+        curator.gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half")

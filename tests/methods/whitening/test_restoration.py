@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from methods.whitening.test_tail import make_histogram
+from numpy.typing import NDArray
+
+from dpcov.methods.whitening.heavy import HeavyDirection, Region, Tail
+from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
+
+Matrix = NDArray[np.float64]
+
+N = 20_000
+ALONG = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def make_rows(seed: int) -> Matrix:
+    """White rows, the first coordinate with long tails, the last the constant."""
+    rng = np.random.default_rng(seed)
+    heavy = rng.standard_t(4, N)
+    return np.column_stack([heavy / heavy.std(), rng.standard_normal((N, 2)), np.ones(N)])
+
+
+def make_region(rows: Matrix) -> Region:
+    rest = make_histogram(np.linalg.norm(rows[:, 1:], axis=1), 2.0, 0)
+    along = make_histogram(np.abs(rows[:, 0]), 2.0, 1)
+    tails = (Tail(rest, 3.9, 3), Tail(along, 4.5, 1, HeavyDirection(ALONG, 0.05)))
+    return Region(4.0, tails, (1.2,))
+
+
+def test_each_direction_gets_back_what_it_lost() -> None:
+    ratios = []
+    for seed in range(30):
+        rows = make_rows(seed)
+        region = make_region(rows)
+        clipped = np.where(np.abs(rows[:, :1]) > 4.5, np.sign(rows[:, :1]) * 4.5, rows[:, :1])
+        white = np.diag([np.square(clipped).mean(), 1.0, 1.0, 1.0])
+        restored = restore_shrunk(region, N, white, has_constant=True)
+        lost = np.square(rows[:, 0]).mean() / white[0, 0] - 1
+        ratios.append((restored.factors[1] - 1) / lost)
+        # Gaussian directions lose next to nothing beyond 3.9.
+        assert restored.factor - 1 < 2e-3
+        np.testing.assert_allclose(
+            restored.beyond_most(4),
+            (math.sqrt(restored.factors[1]) - math.sqrt(restored.factor)) * np.outer(ALONG, ALONG),
+        )
+    # A low quantile of what is likely: less than all, but not nothing.
+    assert 0.2 < np.median(ratios) < 1.2
+
+
+def test_laws_say_where_in_the_table_they_lie() -> None:
+    rows = make_rows(0)
+    restored = restore_shrunk(make_region(rows), N, np.diag([4.0, 1.0, 1.0, 1.0]), has_constant=True)
+    back = np.diag([10.0, 20.0, 30.0, 1.0])
+    even, along = restored.located_laws(back, 3)
+    assert even.along is None
+    assert along.along is not None
+    # Twice as long as a unit vector, as its second moment is 4, and not stretched.
+    np.testing.assert_allclose(along.along, [10.0 * 2 / 1.2, 0.0, 0.0])
+    assert along.tilt == 0.05
+    assert along.directions == 1
+    assert along.radius == pytest.approx(4.5 / 2)
+
+
+def test_nothing_is_restored_where_nothing_is_known() -> None:
+    restored = restore_shrunk(Region(3.0), N, np.eye(4), has_constant=True)
+    assert (restored.factor, restored.constant, restored.laws) == (1.0, 1.0, ())
+    assert not restored.beyond_most(4).any()
+    assert restored.located_laws(np.eye(4), 3) == ()
+    drowned = restore_shrunk(make_region(make_rows(0)), N, np.zeros((4, 4)), has_constant=True)
+    assert drowned.laws == (None, None)
+
+
+def test_dropping_takes_the_same_from_the_constant() -> None:
+    histogram = make_histogram(np.linalg.norm(make_rows(0), axis=1), 2.0, 0)
+    restored = restore_dropped(Region(4.0, (Tail(histogram, 4.0, 4),)), 20.0)
+    assert restored.factor == restored.constant > 1
+    assert restored.located_laws(np.eye(4), 3) == ()
+
+
+def test_raising_keeps_the_mean_and_raises_the_covariance() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.standard_normal((100, 3)) + 5, np.ones(100)])
+    moment = rows.T @ rows / 100
+    mean = moment[:-1, -1]
+    centred = moment[:-1, :-1] - np.outer(mean, mean)
+    own = np.eye(4)
+    own[:3, :3] = rng.standard_normal((3, 3))
+    raising = raise_beside_constant(moment, own, 1.1)
+    raised = raising @ moment @ raising.T
+    np.testing.assert_allclose(raised[:-1, -1] / raised[-1, -1], mean)
+    assert raised[-1, -1] == pytest.approx(1.1)
+    schur = raised[:-1, :-1] - np.outer(raised[:-1, -1], raised[:-1, -1]) / raised[-1, -1]
+    np.testing.assert_allclose(schur, own[:3, :3] @ centred @ own[:3, :3].T, atol=1e-12)
+    assert math.isfinite(raise_beside_constant(np.zeros((2, 2)), np.eye(2), 1.0).sum())

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpcov.core import NoisyCounts
+from dpcov.methods.whitening.norms import NormHistogram, fine_grid
+from dpcov.methods.whitening.tail import (
+    TailLaw,
+    expected_loss,
+    fit_tail,
+    radius_beyond,
+    restored_quantile,
+)
+
+Vector = NDArray[np.float64]
+
+
+def make_histogram(norms: Vector, sigma: float, seed: int) -> NormHistogram:
+    grid = fine_grid(float(np.median(norms)), len(norms))
+    edges = grid.edges()
+    counts = np.bincount(np.searchsorted(edges, norms, side="right"), minlength=grid.n_bins)
+    noise = np.rint(np.random.default_rng(seed).normal(0, sigma, grid.n_bins)).astype(np.int64)
+    return NormHistogram(NoisyCounts(counts + noise, Fraction(sigma) ** 2, grid, len(norms)), len(norms))
+
+
+def pareto(n: int, index: float, seed: int) -> Vector:
+    return np.asarray(np.random.default_rng(seed).random(n) ** (-1 / index))
+
+
+@pytest.mark.parametrize("index", [4.0, 6.0])
+def test_the_loss_of_a_pareto_tail_is_found(index: float) -> None:
+    n, radius = 20_000, 20_000 ** (1 / index) / 60 ** (1 / index)
+    inside = 0
+    for seed in range(40):
+        norms = pareto(n, index, seed)
+        law = fit_tail(make_histogram(norms, 8.0, seed), radius)
+        assert law is not None
+        # Half of the laws expect more rows beyond, half less; the truth is hardly ever outside all but 2%.
+        low, high = np.quantile(law.rows, [0.01, 0.99])
+        inside += int(low - 8 <= (norms > radius).sum() <= high + 8)
+    # 60 rows beyond, each law right 98% of the time at least: fewer than 34 of 40 once in 10^5.
+    assert inside >= 34
+
+
+def test_what_is_restored_comes_near_the_loss() -> None:
+    n, index, d = 20_000, 5.0, 6
+    ratios = []
+    for seed in range(60):
+        norms = pareto(n, index, seed)
+        radius = (n / 60) ** (1 / index)
+        law = fit_tail(make_histogram(norms, 8.0, seed), radius)
+        assert law is not None
+        scaled = TailLaw(law.rows, law.shape, law.spread, radius)
+        restored = expected_loss(scaled, n, d, 0.5, has_constant=False).restored
+        lost = np.maximum(norms**2 - radius**2, 0).sum() / (n * d)
+        ratios.append(restored / lost)
+    # Without restoring the ratio is 0, with twice the rows it is 2.
+    assert 0.6 < np.median(ratios) < 1.5
+
+
+def test_a_histogram_that_follows_no_tail_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
+    assert fit_tail(make_histogram(lumps + 0.01 * rng.random(len(lumps)), 3.0, 0), 4.0) is None
+
+
+def test_a_light_tail_loses_little() -> None:
+    norms = np.linalg.norm(np.random.default_rng(0).standard_normal((20_000, 7)), axis=1)
+    radius = float(np.sort(norms)[-50])
+    law = fit_tail(make_histogram(norms, 8.0, 0), radius)
+    assert law is not None
+    scaled = TailLaw(law.rows, law.shape, law.spread, radius)
+    assert expected_loss(scaled, 20_000, 7, 0.5, has_constant=True).restored < 2e-3
+
+
+def test_little_is_restored_where_noise_drowns_the_far_counts() -> None:
+    norms = np.linalg.norm(np.random.default_rng(0).standard_normal((1000, 7)), axis=1)
+    assert restored_quantile(make_histogram(norms, 0.5, 0)) == 0.5
+    noisy = make_histogram(norms, 18.0, 0)
+    assert restored_quantile(noisy) == 0.25
+    law = fit_tail(noisy, float(np.sort(norms)[-50]))
+    assert law is not None
+    low, middle = (expected_loss(law, 1000, 7, level, has_constant=True) for level in (0.25, 0.5))
+    assert low.restored < middle.restored
+
+
+def test_norms_of_a_law_have_its_quantiles() -> None:
+    law = TailLaw(np.ones(2), np.array([0.25, 0.0]), np.array([0.5, 0.5]), radius=1.0)
+    upper = np.array([1.0, 0.5, 0.01])
+    np.testing.assert_allclose(law.norms(upper, 0), 1 + 0.5 * (upper**-0.25 - 1) / 0.25)
+    np.testing.assert_allclose(law.norms(upper, 1), 1 - 0.5 * np.log(upper))
+
+
+@pytest.mark.parametrize("rows", [5.0, 12.0])
+def test_radii_beyond_what_a_histogram_resolves(rows: float) -> None:
+    beyond: dict[str, list[int]] = {"law": [], "histogram": []}
+    for seed in range(40):
+        norms = pareto(20_000, 4.0, seed)
+        histogram = make_histogram(norms, 8.0, seed)
+        radius = histogram.radius(rows)
+        beyond["histogram"].append(int((norms > radius).sum()))
+        beyond["law"].append(int((norms > radius_beyond(histogram, radius, rows)).sum()))
+    assert rows / 2 < np.median(beyond["law"]) < 2 * rows
+    # By itself the histogram stops where its noise begins.
+    assert np.median(beyond["histogram"]) > 2 * rows
+
+
+def test_a_radius_without_a_law_stays_what_the_histogram_says() -> None:
+    rng = np.random.default_rng(0)
+    lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
+    histogram = make_histogram(lumps + 0.01 * rng.random(len(lumps)), 3.0, 0)
+    assert radius_beyond(histogram, 4.0, 10.0) == 4.0
