@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "dpcov"
+QUERY_FOLDERS = ("core", "paper/queries", "rivals/queries")
+"""Where code sees rows and makes noise, with a note beside every mechanism."""
+
 PARTS = ("**Code.**", "**Statement", "**Precondition", "Proof", "**Status.**")
 """What every note has."""
 
@@ -41,8 +45,8 @@ class Note:
 
 def proof_notes() -> list[Note]:
     """Return all notes."""
-    paths = [*sorted((ROOT / "src/dpcov/core").rglob("*.md")), ROOT / "src/dpcov/methods/methods.md"]
-    return [read_note(path) for path in paths]
+    beside = [path for folder in QUERY_FOLDERS for path in sorted((PACKAGE / folder).rglob("*.md"))]
+    return [read_note(path) for path in [*beside, PACKAGE / "methods" / "methods.md"]]
 
 
 def read_note(path: Path) -> Note:

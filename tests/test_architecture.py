@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import dpcov
+from dpcov.paper import queries as paper
+from dpcov.rivals import queries as rivals
 
 ROOT = Path(dpcov.__file__).parent
 FLOAT_GENERATORS = {
@@ -26,10 +28,22 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def files(folder: str) -> list[Path]:
-    found = sorted((ROOT / folder).rglob("*.py"))
+def files(*folders: str) -> list[Path]:
+    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     assert found
     return found
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+QUERIES = files("paper/queries", "rivals/queries")
+# These two open tables themselves, as `release` does.
+FRONT = {ROOT / "paper" / "parameters.py", ROOT / "rivals" / "compare.py"}
+ESTIMATORS = sorted(
+    {*files("methods"), *(ROOT / "paper").glob("*.py"), *(ROOT / "rivals").glob("*.py")} - FRONT
+)
 
 
 def outside(path: Path, *allowed: str) -> set[str]:
@@ -38,39 +52,61 @@ def outside(path: Path, *allowed: str) -> set[str]:
     return {name for name in ours if not any(name == a or name.startswith(f"{a}.") for a in allowed)}
 
 
-@pytest.mark.parametrize("path", files("core"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", files("core"), ids=place)
 def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
-    assert not outside(path, "dpcov.core")
+    # The curator's bases are queries of all rooms.
+    rooms = ("dpcov.paper.queries", "dpcov.rivals.queries") if path.name == "curator.py" else ()
+    assert not outside(path, "dpcov.core", *rooms)
 
 
-@pytest.mark.parametrize("path", files("sources"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", QUERIES, ids=place)
+def test_queries_see_the_core_and_queries_only(path: Path) -> None:
+    assert not outside(path, "dpcov.core", "dpcov.paper.queries", "dpcov.rivals.queries")
+
+
+@pytest.mark.parametrize("path", [*files("core"), *files("paper/queries")], ids=place)
+def test_core_and_paper_do_not_lean_on_unvetted_queries(path: Path) -> None:
+    if path.name != "curator.py":
+        assert not [name for name in imports(path) if name.startswith("dpcov.rivals")]
+
+
+@pytest.mark.parametrize("path", files("sources"), ids=place)
 def test_sources_see_the_core_only(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.sources", "dpcov._extras")
 
 
 def sees_public_names_only(path: Path) -> bool:
-    """Whether `path` imports public names of the core only, and none that hands out rows or makes noise."""
+    """Whether `path` imports public names of core and queries only, and none that hands out rows or noise."""
     private = {"Source", "RowTask", "RowWorker", "Block", "OSEntropy"}
-    public = {f"dpcov.core.{name}" for name in dpcov.core.__all__ if name not in private} | {"dpcov.core"}
-    return {name for name in imports(path) if name.startswith("dpcov.core")} <= public
+    rooms = {"dpcov.core": dpcov.core, "dpcov.paper.queries": paper, "dpcov.rivals.queries": rivals}
+    public = {f"{room}.{name}" for room, module in rooms.items() for name in module.__all__} | set(rooms)
+    public -= {f"dpcov.core.{name}" for name in private}
+    return {name for name in imports(path) if name.startswith(tuple(rooms))} <= public
 
 
-@pytest.mark.parametrize("path", files("methods"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", ESTIMATORS, ids=place)
 def test_methods_see_public_names_of_the_core_and_theory_only(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.methods", "dpcov.theory")
+    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.methods", "dpcov.paper", "dpcov.rivals")
     assert sees_public_names_only(path)
-    # This module looks at rows, and is for public ones.
-    assert "dpcov.theory.public_rows" not in set(imports(path))
+    # The first looks at rows, and is for public ones; the others open tables.
+    closed = ("dpcov.paper.theory.public_rows", "dpcov.paper.parameters", "dpcov.rivals.compare")
+    assert not [name for name in imports(path) if name.startswith(closed)]
 
 
-@pytest.mark.parametrize("path", files("theory"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", files("methods"), ids=place)
+def test_the_default_does_not_know_the_other_rooms(path: Path) -> None:
+    if path.name != "registry.py":
+        assert not [name for name in imports(path) if name.startswith(("dpcov.paper", "dpcov.rivals"))]
+
+
+@pytest.mark.parametrize("path", files("paper/theory"), ids=place)
 def test_theory_sees_public_names_of_the_core_only_and_no_curator(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.theory")
+    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.paper.theory")
     assert sees_public_names_only(path)
     assert "dpcov.core.Curator" not in set(imports(path))
 
 
-@pytest.mark.parametrize("path", [*files("core"), *files("methods")], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [*files("core"), *QUERIES, *ESTIMATORS], ids=place)
 def test_no_float_generator_makes_noise(path: Path) -> None:
     tree = ast.parse(path.read_text())
     calls = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -78,8 +114,8 @@ def test_no_float_generator_makes_noise(path: Path) -> None:
     assert not {name for name in imports(path) if name.split(".")[0] in {"random", "secrets"}}
 
 
-@pytest.mark.parametrize("path", files("core"), ids=lambda p: p.name)
-def test_core_prints_logs_and_warns_nothing(path: Path) -> None:
+@pytest.mark.parametrize("path", [*files("core"), *QUERIES], ids=place)
+def test_core_and_queries_print_log_and_warn_nothing(path: Path) -> None:
     assert not {name for name in imports(path) if name.split(".")[0] in {"logging", "warnings"}}
     calls = {node.func.id for node in ast.walk(ast.parse(path.read_text()))
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}  # fmt: skip
@@ -92,6 +128,8 @@ def test_the_checks_would_notice(tmp_path: Path) -> None:
     assert outside(bad, "dpcov.core") == {"dpcov.release"}
     assert not sees_public_names_only(bad)
     bad.write_text("from dpcov.core import ArgumentError, Source\n")
+    assert not sees_public_names_only(bad)
+    bad.write_text("from dpcov.paper.queries.groups import random_groups\n")
     assert not sees_public_names_only(bad)
     bad.write_text("from dpcov.core import ArgumentError\n")
     assert sees_public_names_only(bad)

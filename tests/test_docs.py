@@ -94,7 +94,7 @@ def test_every_row_of_the_map_names_a_test_and_every_mistake_is_listed() -> None
         ("tests/test_docs.py::test_that_is_not_there", False),
         ("tests/no_such_file.py::test_a", False),
         ("src/dpcov/paper/theory/recursion.md", True),
-        ("src/dpcov/theory/no_such.md", False),
+        ("src/dpcov/paper/theory/no_such.md", False),
     ],
 )
 def test_a_missing_name_would_be_noticed(reference: str, there: bool) -> None:  # noqa: FBT001

@@ -303,8 +303,8 @@ class _Case:
     def aggregate_rows(self, alpha: float) -> float:
         """Return the rows for which groups within 1 +- alpha, and the noise on top, stay within 2 alpha.
 
-        By the library's own proof (``multiplicative.md``), which asks for far fewer groups than the paper's
-        lemma (`dpcov.theory.aggregate_rows`).
+        By the library's own proof (``paper/queries/multiplicative.md``), which asks for far fewer groups than
+        the paper's lemma (`dpcov.theory.aggregate_rows`).
         """
         epsilon, delta = math.sqrt(self.limit.rho), float(self.limit.delta) / 2
         norm = 2 * math.sqrt(self.d) + math.sqrt(2 * math.log(2 / self.failure))

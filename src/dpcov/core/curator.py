@@ -131,7 +131,7 @@ class Curator(SpectralQueries, GroupQueries, AggregationQueries, UnvettedQueries
         -----
         *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix moves by at
         most ``sqrt(2) B^2`` in Frobenius norm, and gets discrete Gaussian noise of variance s2 on
-        the diagonal and s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
+        the diagonal and s2/2 off it, with ``s2 >= B^4 / rho`` (``core/queries/gram.md``).
         """
         cost = _gaussian_cost(rho)
         self._check_clipping(clipping)
@@ -165,7 +165,7 @@ class Curator(SpectralQueries, GroupQueries, AggregationQueries, UnvettedQueries
         -----
         *Formal guarantee.* `rho`-zCDP for replacing one row: it moves one count from a bin to
         another, sqrt 2 in l2 norm, and every bin gets discrete Gaussian noise of variance
-        ``1 / rho`` (``log_norms.md``).
+        ``1 / rho`` (``core/queries/histogram.md``).
         """
         cost = _gaussian_cost(rho)
         self._check_map(lattice_map)
@@ -189,7 +189,7 @@ class Curator(SpectralQueries, GroupQueries, AggregationQueries, UnvettedQueries
         Notes
         -----
         *Formal guarantee.* `rho`-zCDP for replacing one row: the count moves by at most 1 and gets
-        discrete Gaussian noise of variance ``1 / (2 rho)`` (``log_norms.md``).
+        discrete Gaussian noise of variance ``1 / (2 rho)`` (``core/queries/histogram.md``).
         """
         cost = _gaussian_cost(rho)
         self._check_map(lattice_map)

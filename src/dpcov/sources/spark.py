@@ -6,7 +6,7 @@ however many were started; the rows of each partition are counted along and comp
 drawn by the caller, never in the job.
 
 Rows have no order in Spark: here a row's position is its place within its partition, after the
-rows of all partitions before. ``order.md`` in the core says why privacy does not depend on it.
+rows of all partitions before. ``core/order.md`` says why privacy does not depend on it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Row task for a histogram of the rows' norms after a public map.
 
-The proof note is ``log_norms.md``.
+The proof note is ``histogram.md``.
 """
 
 from __future__ import annotations
