@@ -45,36 +45,6 @@ def test_the_grid_keeps_blocks_and_sums_exact(n_rows: int, n_columns: int) -> No
     assert lattice.clip + math.sqrt(n_columns) / 2 + 1 <= lattice.bound
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 64])
-@pytest.mark.parametrize("condition", [1.0, 1e6])
-def test_a_map_is_close_to_the_matrix_it_rounds(d: int, condition: float) -> None:
-    rng = np.random.default_rng(d)
-    matrix = np.linalg.qr(rng.normal(size=(d, d))).Q * np.geomspace(1.0, condition, d)
-    rounded = integer_map(matrix).matrix()
-    assert (rounded == np.tril(rounded)).all()
-    ratio = np.linalg.solve(matrix.T, (rounded.T @ rounded - matrix.T @ matrix))
-    assert np.abs(np.linalg.solve(matrix.T, ratio.T)).max() < 0.02
-
-
-def test_a_map_with_columns_of_very_different_scales_keeps_them_all() -> None:
-    scales = np.array([1e-30, 1.0, 1e30])
-    rounded = integer_map(np.diag(scales)).matrix()
-    np.testing.assert_allclose(np.diag(rounded), scales, rtol=1e-6)
-
-
-def test_a_singular_matrix_still_gives_an_invertible_map() -> None:
-    rounded = integer_map(np.ones((4, 4)))
-    assert (np.diag(rounded.coefficients) != 0).all()
-
-
-@pytest.mark.parametrize(
-    "matrix", [np.ones(3), np.ones((2, 3)), np.full((2, 2), np.nan), np.zeros((2, 2)), np.eye(2) * 1e300]
-)
-def test_a_bad_map_is_refused(matrix: NDArray[np.float64]) -> None:
-    with pytest.raises(ArgumentError, match="map"):
-        integer_map(matrix)
-
-
 @given(
     hnp.arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 6)),
                elements=st.one_of(st.sampled_from(HOSTILE), st.floats(width=64), st.floats(-10, 10)))
@@ -171,9 +141,3 @@ def test_rounding_bounds_what_a_map_does_to_a_norm(seed: int, d: int, digits: fl
     if sized:
         largest = float(np.linalg.norm(np.abs(matrix) @ sizes))
         assert lattice_map.rounding(sizes) <= 1e-4 * largest
-
-
-@pytest.mark.parametrize("sizes", [[1.0, 0.0], [1.0, math.inf], [1.0, math.nan], [[1.0, 1.0]]])
-def test_bad_sizes_are_refused(sizes: list[float]) -> None:
-    with pytest.raises(ArgumentError, match="sizes"):
-        integer_map(np.eye(2), sizes)
