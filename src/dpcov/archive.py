@@ -19,11 +19,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, ArtefactError
-
-Array = NDArray[np.float64]
+from dpcov.core import ArgumentError, Array, ArtefactError
 
 MANIFEST = "manifest.json"
 _MOST_MANIFEST_BYTES = 1 << 26

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
-from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.core import Array, Charge, PrivacyCost, Receipt
 from dpcov.linear.questions import CONSTANT
 from dpcov.methods import NoiseLaw, TailLaw
 from dpcov.release import Release
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 FORMAT = "dpcov release"

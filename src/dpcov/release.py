@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._version import VERSION
-from dpcov.core import ArgumentError, Receipt, resolve_budget
+from dpcov.core import ArgumentError, Array, Receipt, resolve_budget
 from dpcov.core.budget import Number
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
@@ -24,8 +23,6 @@ from dpcov.linear.frames import html_table
 from dpcov.linear.regression import regress
 from dpcov.methods import NoiseLaw, TailLaw, find_method, methods
 from dpcov.opening import opened
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

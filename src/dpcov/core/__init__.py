@@ -11,6 +11,7 @@ from dpcov.core.answers import (
     NoisyCounts,
     NoisyGram,
 )
+from dpcov.core.arrays import Array, Matrix, Vector
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
@@ -36,6 +37,7 @@ from dpcov.core.tasks import Report, RowTask, RowWorker, Source
 
 __all__ = [
     "ArgumentError",
+    "Array",
     "ArtefactError",
     "BitSource",
     "Block",
@@ -49,6 +51,7 @@ __all__ = [
     "LatticeMap",
     "LedgerError",
     "LogNormGrid",
+    "Matrix",
     "MissingExtraError",
     "NoAnswerError",
     "NoisyAggregate",
@@ -70,6 +73,7 @@ __all__ = [
     "SourceChangedError",
     "SourceError",
     "UnresolvedError",
+    "Vector",
     "identity_map",
     "integer_map",
     "resolve_budget",

@@ -9,19 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.core import ArgumentError, Array, UnresolvedError
 from dpcov.core.budget import Number
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
 from dpcov.release import Release, release
 from dpcov.sources.sklearn_rows import Rows, check_enough_rows, default_names, names_of, read_rows, to_matrix
-
-Array = NDArray[np.float64]
-
 
 _OF_THE_TABLE = {"n_features_in_", "feature_names_in_", "target_"}
 

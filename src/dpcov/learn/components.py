@@ -7,18 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcov.core import ArgumentError
+from dpcov.core import ArgumentError, Array
 from dpcov.core.budget import Number
 from dpcov.learn._base import FeaturesOnly
 from dpcov.ledger import Ledger
 from dpcov.release import Release
 from dpcov.sources.sklearn_rows import read_rows, to_matrix
-
-Array = NDArray[np.float64]
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly):

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils.validation import check_is_fitted
 
+from dpcov.core import Array
 from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
-
-Array = NDArray[np.float64]
 
 
 class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):

@@ -7,18 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from dpcov.core import ArgumentError
+from dpcov.core import ArgumentError, Array
 from dpcov.core.budget import Number
 from dpcov.learn._base import PrivateEstimator, chosen_features
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_column
 from dpcov.release import Release
 from dpcov.sources.sklearn_rows import names_of, read_target, unused_name, with_target
-
-Array = NDArray[np.float64]
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
+from dpcov.core import Array
 from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
-
-Array = NDArray[np.float64]
 
 
 class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):

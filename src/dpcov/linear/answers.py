@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.core import Array
 from dpcov.linear.frames import html_table, make_frame, number, text_table
 from dpcov.linear.uncertainty import ErrorLaw, Response
-
-Array = NDArray[np.float64]
 
 _MOST_COLUMNS = 8
 

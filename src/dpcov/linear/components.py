@@ -10,14 +10,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.core import ArgumentError, Array, UnresolvedError
 from dpcov.linear.answers import Answer, Components, Spectrum
 from dpcov.linear.geometry import Geometry, pair_squares
 from dpcov.linear.questions import Questions
 from dpcov.linear.uncertainty import Response
 from dpcov.linear.unresolved import told_from_noise
-
-Array = NDArray[np.float64]
 
 _TOLD_APART = 4.0
 

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.core import Array
 from dpcov.linear.uncertainty import Response
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

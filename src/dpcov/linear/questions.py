@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.core import ArgumentError, Array, UnresolvedError
 from dpcov.linear.answers import Answer, Whitening
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
 from dpcov.linear.unresolved import Combination, find_unresolved
 from dpcov.methods import NoiseLaw, TailLaw
-
-Array = NDArray[np.float64]
 
 CONSTANT = "constant"
 

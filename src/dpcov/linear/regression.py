@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError
+from dpcov.core import ArgumentError, Array
 from dpcov.linear.answers import Answer, Regression
 from dpcov.linear.columns import find_column, find_columns
 from dpcov.linear.questions import CONSTANT, Questions
-
-Array = NDArray[np.float64]
 
 
 def regress(

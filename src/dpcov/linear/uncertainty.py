@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
-from dpcov.core import ArgumentError
+from dpcov.core import ArgumentError, Array
 from dpcov.methods.whitening.tail import TailLaw
-
-Array = NDArray[np.float64]
 
 _DRAWS_A_LAW = 4
 _SEED = 0

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from dpcov.core import Array
 from dpcov.linear.frames import number
-
-Array = NDArray[np.float64]
 
 _TOLD = 3.0
 _NEGLIGIBLE = 1e-6

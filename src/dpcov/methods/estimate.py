@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.core import Matrix
 from dpcov.methods.whitening.tail import TailLaw
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -31,7 +31,7 @@ class NoiseLaw:
         Standard deviation of N on its diagonal; off the diagonal it is ``sigma / sqrt(2)``.
     """
 
-    inverse: NDArray[np.float64]
+    inverse: Matrix
     sigma: float
 
 
@@ -52,24 +52,22 @@ class Estimate:
         What shrinking long rows took away; empty where that is not known.
     """
 
-    second_moment: NDArray[np.float64]
+    second_moment: Matrix
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: NoiseLaw | None = None
     tail: tuple[TailLaw, ...] = ()
 
 
-def nearest_positive_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def nearest_positive_semidefinite(matrix: Matrix) -> Matrix:
     """Return the positive semidefinite matrix that is closest in Frobenius norm."""
     symmetric = (matrix + matrix.T) / 2
     eigenvalues, vectors = np.linalg.eigh(symmetric)
     positive = np.maximum(eigenvalues, 0.0)
-    projected: NDArray[np.float64] = (vectors * positive) @ vectors.T
+    projected: Matrix = (vectors * positive) @ vectors.T
     return (projected + projected.T) / 2
 
 
-def shrink_towards(
-    target: NDArray[np.float64], matrix: NDArray[np.float64], sigma: float
-) -> tuple[NDArray[np.float64], float]:
+def shrink_towards(target: Matrix, matrix: Matrix, sigma: float) -> tuple[Matrix, float]:
     """Draw a noisy matrix to the multiple of `target` that is next to it.
 
     The estimator of James and Stein (1961): the noise has the same variance in every direction of

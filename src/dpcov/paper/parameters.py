@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, PrivacyCost, Receipt, identity_map, resolve_budget
+from dpcov.core import ArgumentError, Clipping, PrivacyCost, Receipt, Vector, identity_map, resolve_budget
 from dpcov.core.budget import Number, as_fraction
 from dpcov.opening import Access, opened
 from dpcov.paper.eigenvalue import find_least_eigenvalue
@@ -38,7 +35,7 @@ class Radius:
 class EnclosingBall:
     """A ball; at most `outside_at_most` rows lie outside, with probability 0.99."""
 
-    centre: NDArray[np.float64]
+    centre: Vector
     radius: float
     outside_at_most: int
     receipt: Receipt

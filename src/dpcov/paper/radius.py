@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.core import (
     ArgumentError,
@@ -26,11 +25,10 @@ from dpcov.core import (
     LogNormGrid,
     NoAnswerError,
     Rule,
+    Vector,
     identity_map,
     integer_map,
 )
-
-Vector = NDArray[np.float64]
 
 _FAILURE = 0.01
 _LOWEST, _HIGHEST = -440, 440
@@ -149,7 +147,7 @@ class _View:
     """
 
     centre: Vector
-    wanted: NDArray[np.float64]
+    wanted: Vector
     lattice_map: LatticeMap
 
     def reach(self, edge: float) -> float:

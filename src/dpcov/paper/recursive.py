@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.checks import positive, share
 from dpcov.core import (
@@ -23,6 +22,7 @@ from dpcov.core import (
     Clipping,
     Curator,
     LatticeMap,
+    Matrix,
     NoAnswerError,
     NoisyGram,
     Shrinking,
@@ -40,8 +40,6 @@ from dpcov.paper.theory.recursion import (
     recursion_schedule,
 )
 from dpcov.paper.theory.subsamplability import check_parameters
-
-Matrix = NDArray[np.float64]
 
 _RADIUS_SHARE = Fraction(1, 20)
 _EIGENVALUE_SHARE = Fraction(1, 20)

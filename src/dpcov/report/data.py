@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._version import VERSION
-from dpcov.core import PrivacyCost, UnresolvedError
+from dpcov.core import Array, PrivacyCost, UnresolvedError
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.release import Release
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
-
-Array = NDArray[np.float64]
 
 _DIGITS = 6
 _CORRELATION_STEPS = 10_000

@@ -13,6 +13,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
+from dpcov.core import Array
 from dpcov.report.data import CorrelationData, SpectrumData
 from dpcov.report.words import number
 
@@ -140,7 +141,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
-def _colours(values: NDArray[np.float64], told: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def _colours(values: Array, told: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Return RGBA: the stronger a correlation the more opaque, grey where it is hidden by noise."""
     size = np.abs(np.nan_to_num(values))
     pixels = np.empty((*values.shape, 4), dtype=np.uint8)

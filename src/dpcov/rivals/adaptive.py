@@ -17,9 +17,18 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, LogNormGrid, identity_map, integer_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    LatticeMap,
+    LogNormGrid,
+    Matrix,
+    identity_map,
+    integer_map,
+)
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
-from dpcov.rivals.gaussian_tables import Matrix, chi_radius
+from dpcov.rivals.gaussian_tables import chi_radius
 from dpcov.rivals.separate import separate_release
 
 _TRACE_SHARE = Fraction(1, 8)

@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, integer_map
+from dpcov.core import ArgumentError, Clipping, Curator, Matrix, integer_map
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
-from dpcov.rivals.gaussian_tables import Matrix, chi_radius, mapped_back
+from dpcov.rivals.gaussian_tables import chi_radius, mapped_back
 
 _LAST_SHARE = Fraction(3, 4)
 _CLIPPED = 0.1

@@ -15,15 +15,12 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._extras import require
-from dpcov.core import ArgumentError, DpcovError
+from dpcov.core import ArgumentError, DpcovError, Matrix
 from dpcov.core.budget import Number
 from dpcov.methods import Method, find_method, methods
 from dpcov.release import release
-
-Matrix = NDArray[np.float64]
 
 NOTICE = "NOT PRIVATE: the true matrix and all bounds come from the rows in the clear."
 

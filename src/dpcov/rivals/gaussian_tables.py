@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.core import LatticeMap, NoisyGram
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
-
-Matrix = NDArray[np.float64]
 
 
 def chi_radius(d: int, failure: float) -> float:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, Rule, integer_map
+from dpcov.core import ArgumentError, Clipping, Curator, Matrix, Rule, integer_map
 from dpcov.methods.estimate import Estimate
-from dpcov.rivals.gaussian_tables import Matrix, chi_radius, mapped_back
+from dpcov.rivals.gaussian_tables import chi_radius, mapped_back
 
 LAST_BOUND = 10.0
 """Rounds end when the bound on the condition number is at most this."""

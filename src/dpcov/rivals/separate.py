@@ -15,9 +15,8 @@ import math
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, identity_map
+from dpcov.core import ArgumentError, Clipping, Curator, Matrix, identity_map
 from dpcov.methods.estimate import Estimate
-from dpcov.rivals.gaussian_tables import Matrix
 
 
 def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estimate:

@@ -17,11 +17,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, identity_map
+from dpcov.core import ArgumentError, Clipping, Curator, Matrix, NoAnswerError, identity_map
 from dpcov.methods.estimate import Estimate
 from dpcov.paper.queries import groups_for_agreement
 from dpcov.paper.radius import find_covering_radius
-from dpcov.rivals.gaussian_tables import Matrix
 from dpcov.rivals.preconditioning import precondition_and_release
 
 _RADIUS_SHARE = Fraction(1, 20)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError
-from dpcov.paper.theory.distributions import Distribution, Gaussian, Matrix, largest_eigenvalue
+from dpcov.core import ArgumentError, Array, Matrix
+from dpcov.paper.theory.distributions import Distribution, Gaussian, largest_eigenvalue
 
 _KINDS = ("sphere", "least")
 
@@ -136,7 +136,7 @@ class WithOutliers(Distribution):
         return rows, inliers
 
     @cached_property
-    def _least(self) -> NDArray[np.float64]:
+    def _least(self) -> Array:
         return np.asarray(np.linalg.eigh(self.base.second_moment())[1][:, 0])
 
     def outlier_second_moment(self) -> Matrix:
