@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -14,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from dpcov._version import VERSION
+from dpcov.checks import count, flag
 from dpcov.core import ArgumentError, Array, Receipt, resolve_budget
 from dpcov.core.budget import Number
+from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
 from dpcov.linear.components import principal_components, spectrum
 from dpcov.linear.frames import html_table
 from dpcov.linear.regression import regress
-from dpcov.methods import NoiseLaw, TailLaw, find_method, methods
+from dpcov.methods import find_method, methods
 from dpcov.opening import opened
 
 
@@ -52,7 +53,7 @@ class Release:
         Whether the matrix has a last row and column for the constant.
     noise : NoiseLaw, optional
         The law of the noise in the matrix.
-    tail : tuple of TailLaw
+    losses : tuple of LossLaw
         What shrinking long rows took away; empty where that is not known.
     versions : mapping
         Of dpcov, numpy and Python, at the time of the release.
@@ -66,18 +67,26 @@ class Release:
     diagnostics: Mapping[str, Any]
     intercept: bool
     noise: NoiseLaw | None
-    tail: tuple[TailLaw, ...]
+    losses: tuple[LossLaw, ...]
     versions: Mapping[str, str]
     _matrix: Array
 
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self.columns, self.n_rows, self._matrix, self.noise, self.tail)
+        return Questions(self.columns, self.n_rows, self._matrix, self.noise, self.losses)
 
     @property
     def unresolved(self) -> tuple[Combination, ...]:
-        """The combinations of columns that could not be told from noise, and how small they are."""
+        """The independent combinations of columns that lie below the noise, each with a bound on its size."""
         return self._questions.unresolved
+
+    @property
+    def resolved(self) -> int | None:
+        """How many independent combinations of columns stand above the noise.
+
+        All but those in `unresolved`; None where the law of the noise is not known.
+        """
+        return self._questions.resolved
 
     def second_moment(self, *, sampling: bool = False) -> Answer:
         """Return the mean of ``x x^T`` over the rows; with an intercept, its column is the last."""
@@ -182,13 +191,12 @@ class Release:
         columns : sequence of str, optional
             Of which columns; of all by default.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise ArgumentError(f"n must be a whole number, at least 0, got {n!r}.")
+        size = count(n, "n", at_least=0)
         mean, covariance = self.mean(columns).values, self.covariance(columns).values
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         generator = np.random.default_rng() if rng is None else rng
-        return np.asarray(mean + generator.standard_normal((n, len(mean))) @ root.T)
+        return np.asarray(mean + generator.standard_normal((size, len(mean))) @ root.T)
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file that needs neither dpcov nor pickle to be read.
@@ -209,12 +217,10 @@ class Release:
             f"method '{self.method}'{unvetted}",
             spent,
         ]
-        error = self.diagnostics.get("predicted_error", math.nan)
-        if "resolved" in self.diagnostics:
-            of = len(self._matrix)
-            facts.append(
-                f"{self.diagnostics['resolved']} of {of} directions resolved, each within {error:.1%}"
-            )
+        if self.resolved is not None:
+            error = self.diagnostics.get("predicted_error")
+            each = f", each within {error:.1%}" if self.resolved and error is not None else ""
+            facts.append(f"{self.resolved} of {len(self.columns)} directions resolved{each}")
         return facts
 
     def __repr__(self) -> str:
@@ -288,8 +294,7 @@ def release(
     *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public size
     that differ in one row. Column names, dtypes and the number of rows are public.
     """
-    if not isinstance(intercept, bool):
-        raise ArgumentError(f"intercept must be True or False, got {intercept!r}.")
+    flag(intercept, "intercept")
     chosen = find_method(method)
     chosen.check(options)
     chosen.check_consent(allow_unvetted=allow_unvetted)
@@ -310,7 +315,7 @@ def release(
         diagnostics=estimate.diagnostics,
         intercept=intercept,
         noise=estimate.noise,
-        tail=estimate.tail,
+        losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
     )

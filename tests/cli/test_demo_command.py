@@ -22,7 +22,7 @@ def test_the_whole_story(shell: Shell, tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     told, _, document = shown.stdout.partition("\n{")
     assert "Another release at epsilon=2 is refused: dataset 'flights' has rho=" in told
-    assert "sched_dep_time - 100 hour - minute cannot be told from a constant" in told
+    assert "sched_dep_time - 100 hour - minute is below the noise" in told
     facts = json.loads("{" + document)
     folder = tmp_path / "demo-output"
     assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "flights.dpcov", "report.html"]

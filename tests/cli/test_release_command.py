@@ -244,7 +244,7 @@ def answers_of(release: dpcov.Release) -> dict[str, Any]:
     return {
         "_matrix": release._matrix,
         "noise": release.noise,
-        "tail": release.tail,
+        "tail": release.losses,
         "diagnostics": release.diagnostics,
         "receipt": release.receipt,
     }

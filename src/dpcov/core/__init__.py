@@ -27,6 +27,7 @@ from dpcov.core.errors import (
     SourceChangedError,
     SourceError,
     UnresolvedError,
+    did_you_mean,
 )
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.maps import identity_map, integer_map
@@ -74,6 +75,7 @@ __all__ = [
     "SourceError",
     "UnresolvedError",
     "Vector",
+    "did_you_mean",
     "identity_map",
     "integer_map",
     "resolve_budget",

@@ -9,13 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
+from dpcov.checks import flag
 from dpcov.core import ArgumentError, Array, UnresolvedError
+from dpcov.laws import LossLaw, NoiseLaw, least_resolved
 from dpcov.linear.answers import Answer, Whitening
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
-from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
-from dpcov.linear.unresolved import Combination, find_unresolved
-from dpcov.methods import NoiseLaw, TailLaw
+from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
+from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
 
 CONSTANT = "constant"
 
@@ -34,7 +35,7 @@ class Questions:
         The released matrix; with a constant, its last column.
     noise : NoiseLaw, optional
         The law of its noise; None if nothing was released, or the noise is not additive.
-    tail : tuple of TailLaw
+    losses : tuple of LossLaw
         What clipping took away.
     """
 
@@ -42,7 +43,7 @@ class Questions:
     n_rows: int
     moment: Array
     noise: NoiseLaw | None
-    tail: tuple[TailLaw, ...]
+    losses: tuple[LossLaw, ...]
 
     @cached_property
     def has_constant(self) -> bool:
@@ -52,13 +53,13 @@ class Questions:
     @cached_property
     def geometry(self) -> Geometry:
         """The matrix and its noise, for all columns."""
-        if not self.moment.any():
+        if self._nothing_released():
             raise UnresolvedError(
-                "nothing could be told from noise: the rows are too few, or all zero, for this budget."
+                "all of it is below the noise: the rows are too few, or all zero, for this budget."
             )
-        if self.has_constant and self._constant_is_lost():
-            raise UnresolvedError("even the share of complete rows could not be told from noise.")
-        heavy = [law.along for law in self.tail if law.along is not None]
+        if self._constant_is_lost():
+            raise UnresolvedError("even the share of complete rows is below the noise.")
+        heavy = [law.along for law in self.losses if law.along is not None]
         return Geometry(
             self.moment,
             self._factor @ self._factor.T,
@@ -70,15 +71,26 @@ class Questions:
     def law(self) -> ErrorLaw:
         """The law of errors."""
         sigma = math.nan if self.noise is None else self.noise.sigma
-        losses = None
-        if self.tail:
-            losses = Losses(self.tail, self.n_rows, has_constant=self.has_constant)
-        return ErrorLaw(sigma, self.n_rows * self.geometry.complete, losses)
+        draws = None
+        if self.losses:
+            draws = LossDraws(self.losses, self.n_rows, has_constant=self.has_constant)
+        return ErrorLaw(sigma, self.n_rows * self.geometry.complete, draws)
 
     @cached_property
     def unresolved(self) -> tuple[Combination, ...]:
-        """The combinations of columns that could not be told from noise."""
+        """The independent combinations of columns that lie below the noise."""
+        if self._nothing_released() or self._constant_is_lost():
+            return tuple(all_unresolved(self.columns))
         return tuple(self._find_unresolved(range(len(self.columns))))
+
+    @cached_property
+    def resolved(self) -> int | None:
+        """How many independent combinations of columns stand above the noise; None if it has no law."""
+        if self._nothing_released() or self._constant_is_lost():
+            return 0
+        if self.noise is None:
+            return None
+        return len(self.columns) - count_unresolved(*self.centred, self.noise.sigma)
 
     def answer(
         self,
@@ -95,21 +107,19 @@ class Questions:
 
         A `response` that takes long to find may come as a function, called once errors are asked for.
         """
-        if not isinstance(sampling, bool):
-            raise ArgumentError(f"sampling must be True or False, got {sampling!r}.")
         return Answer(
-            name, np.array(values), tuple(map(tuple, labels)), sampling,
+            name, np.array(values), tuple(map(tuple, labels)), flag(sampling, "sampling"),
             notes=tuple(notes), limits=limits, _given=response, _law=self.law,
         )  # fmt: skip
 
     def second_moment(self, *, sampling: bool) -> Answer:
         """Return every entry of the released matrix."""
         names = (*self.columns, CONSTANT) if self.has_constant else self.columns
-        if not self.moment.any() or (self.has_constant and self._constant_is_lost()):
+        if self._nothing_released() or self._constant_is_lost():
             # The matrix is what was released, but its errors have no law worth stating.
             unknown = np.full_like(self.moment, math.nan)
             law = ErrorLaw(math.nan, self.n_rows, None)
-            note = "nothing could be told from noise"
+            note = "all of it is below the noise"
             return Answer(
                 "second moment", self.moment.copy(), (names, names), sampling,
                 notes=(note,), _given=Response(*(unknown,) * 5), _law=law,
@@ -235,7 +245,7 @@ class Questions:
         return np.asarray((inverse + inverse.T) / 2)
 
     def refuse_unresolved(self, chosen: Sequence[int], what: str, advice: str) -> None:
-        """Raise an `UnresolvedError` if a combination of these columns cannot be told from noise."""
+        """Raise an `UnresolvedError` if a combination of these columns lies below the noise."""
         lost = self._find_unresolved(chosen)
         if lost:
             reasons = "; ".join(combination.describe() for combination in lost)
@@ -268,7 +278,7 @@ class Questions:
 
     @cached_property
     def varying(self) -> tuple[int, ...]:
-        """The places of the columns whose own spread can be told from noise."""
+        """The places of the columns that stand above the noise by themselves."""
         spreads = np.diag(self.centred[0])
         return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self._find_unresolved([i]))
 
@@ -276,8 +286,13 @@ class Questions:
     def _factor(self) -> Array:
         return np.full_like(self.moment, math.nan) if self.noise is None else self.noise.inverse
 
+    def _nothing_released(self) -> bool:
+        return not self.moment.any()
+
     def _constant_is_lost(self) -> bool:
+        if not self.has_constant:
+            return False
         if self.noise is None:
             return bool(self.moment[-1, -1] <= 0)
-        deviation = self.noise.sigma * float(np.square(self.noise.inverse[-1]).sum())
-        return bool(self.moment[-1, -1] <= 3 * deviation)
+        least = least_resolved(1, self.noise.sigma) * np.square(self.noise.inverse[-1]).sum()
+        return bool(self.moment[-1, -1] <= least)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 
+from dpcov.checks import number
 from dpcov.core import ArgumentError, Array
 from dpcov.linear.answers import Answer, Regression
 from dpcov.linear.columns import find_column, find_columns
@@ -36,7 +36,7 @@ def regress(
     chosen = find_columns(questions.columns, on, "on")
     if goal in chosen:
         raise ArgumentError(f"on contains the target '{target}': leave it out.")
-    penalty = _check_ridge(ridge)
+    penalty = number(ridge, "ridge", at_least=0)
     if not penalty:
         questions.refuse_unresolved(
             chosen, "The regression", "leave one of these columns out, or give ridge (0.01, for instance)"
@@ -70,12 +70,6 @@ def regress(
         residual_variance=fit("residual variance", solution.residual, 0, math.inf),
         r_squared=fit("R squared", solution.r_squared, 1, 1.0),
     )
-
-
-def _check_ridge(ridge: float) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 <= float(ridge) < math.inf:
-        raise ArgumentError(f"ridge must be a finite number, at least 0, got {ridge!r}.")
-    return float(ridge)
 
 
 class _Solution:

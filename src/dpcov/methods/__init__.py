@@ -8,12 +8,11 @@ from __future__ import annotations
 import difflib
 
 from dpcov.core import ArgumentError
-from dpcov.methods.estimate import Estimate, NoiseLaw
+from dpcov.methods.estimate import Estimate
 from dpcov.methods.method import Method
 from dpcov.methods.registry import METHODS
-from dpcov.methods.whitening.tail import TailLaw
 
-__all__ = ["Estimate", "Method", "NoiseLaw", "TailLaw", "find_method", "methods"]
+__all__ = ["Estimate", "Method", "find_method", "methods"]
 
 
 def methods() -> tuple[Method, ...]:

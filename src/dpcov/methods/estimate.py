@@ -9,30 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpcov.core import Matrix
-from dpcov.methods.whitening.tail import TailLaw
+from dpcov.laws import LossLaw, NoiseLaw
 
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, eq=False)
-class NoiseLaw:
-    """The law of the noise in a second-moment matrix, which is public.
-
-    The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
-    is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid). Where the
-    estimate was shrunk (`shrink_towards`), it has less error than this law says: its mean squared
-    error, over the entries in the mapped rows, is below that of N.
-
-    Attributes
-    ----------
-    inverse : ndarray, shape (d, d)
-        The public map back to the table's columns.
-    sigma : float
-        Standard deviation of N on its diagonal; off the diagonal it is ``sigma / sqrt(2)``.
-    """
-
-    inverse: Matrix
-    sigma: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,23 +27,14 @@ class Estimate:
     noise : NoiseLaw, optional
         The noise in the matrix (before it was made positive semidefinite); None where the noise is
         not additive or nothing was released.
-    tail : tuple of TailLaw
+    losses : tuple of LossLaw
         What shrinking long rows took away; empty where that is not known.
     """
 
     second_moment: Matrix
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: NoiseLaw | None = None
-    tail: tuple[TailLaw, ...] = ()
-
-
-def nearest_positive_semidefinite(matrix: Matrix) -> Matrix:
-    """Return the positive semidefinite matrix that is closest in Frobenius norm."""
-    symmetric = (matrix + matrix.T) / 2
-    eigenvalues, vectors = np.linalg.eigh(symmetric)
-    positive = np.maximum(eigenvalues, 0.0)
-    projected: Matrix = (vectors * positive) @ vectors.T
-    return (projected + projected.T) / 2
+    losses: tuple[LossLaw, ...] = ()
 
 
 def shrink_towards(target: Matrix, matrix: Matrix, sigma: float) -> tuple[Matrix, float]:

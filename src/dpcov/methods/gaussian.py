@@ -14,7 +14,8 @@ import numpy as np
 
 from dpcov.checks import positive
 from dpcov.core import ArgumentError, Clipping, Curator, identity_map
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 
 
 def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:

@@ -13,7 +13,8 @@ from fractions import Fraction
 
 from dpcov.checks import positive
 from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, identity_map
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.laws import nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 from dpcov.paper.radius import find_covering_radius
 
 _RADIUS_SHARE = Fraction(1, 20)

@@ -28,7 +28,8 @@ from dpcov.core import (
     Shrinking,
     integer_map,
 )
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite, noise_norm
+from dpcov.methods.estimate import Estimate
 from dpcov.paper.eigenvalue import find_least_eigenvalue
 from dpcov.paper.radius import find_covering_radius
 from dpcov.paper.theory.recursion import (
@@ -174,7 +175,7 @@ def _estimate(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[s
 
 def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, float]]) -> dict[str, Any]:
     """Facts from public numbers and private answers."""
-    noise = math.sqrt(2 * len(answer.integers)) * answer.sigma
+    noise = noise_norm(len(answer.integers), answer.sigma)
     lowest = float(np.linalg.eigvalsh(answer.mean())[0])
     return {
         "rounds": course.releases,

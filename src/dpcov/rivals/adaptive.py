@@ -27,7 +27,8 @@ from dpcov.core import (
     identity_map,
     integer_map,
 )
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.laws import nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 from dpcov.rivals.gaussian_tables import chi_radius
 from dpcov.rivals.separate import separate_release
 

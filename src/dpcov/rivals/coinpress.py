@@ -18,7 +18,8 @@ import numpy as np
 
 from dpcov.checks import positive
 from dpcov.core import ArgumentError, Clipping, Curator, Matrix, integer_map
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.laws import nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 from dpcov.rivals.gaussian_tables import chi_radius, mapped_back
 
 _LAST_SHARE = Fraction(3, 4)

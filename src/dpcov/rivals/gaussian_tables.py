@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpcov.core import LatticeMap, NoisyGram
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 
 
 def chi_radius(d: int, failure: float) -> float:

@@ -15,7 +15,8 @@ from fractions import Fraction
 
 from dpcov.checks import positive
 from dpcov.core import ArgumentError, Curator, NoAnswerError
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.laws import nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 from dpcov.rivals.gaussian_tables import chi_radius
 
 _FAILURE = 0.01
