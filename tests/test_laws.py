@@ -51,7 +51,7 @@ def test_19_of_20_noise_norms_are_below_their_bound(d: int) -> None:
 
 def counted(text: str) -> tuple[int, int]:
     """The numbers of resolved directions and of directions that a representation states."""
-    found, of = text.split(" directions resolved")[0].rsplit(", ", 1)[1].split(" of ")
+    found, of = text.split(" directions resolved", maxsplit=1)[0].rsplit(", ", 1)[1].split(" of ")
     return int(found), int(of)
 
 

@@ -6,7 +6,9 @@ Budgets are checked where they are kept exactly, by ``dpcov.core.resolve_budget`
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any
 
@@ -84,11 +86,13 @@ def count(value: object, name: str, *, at_least: int = 1, at_most: int | None = 
     Traceback (most recent call last):
     dpcov.core.errors.ArgumentError: n_components must be a whole number from 1 to 4, got 2.5.
     """
-    result = number(value, name)
-    if result != int(result) or not at_least <= result <= (math.inf if at_most is None else at_most):
-        limits = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ArgumentError(f"{name} must be a whole number {limits}, got {result:g}.")
-    return int(result)
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError, ValueError):  # Infinity and NaN have no floor.
+            whole = operator.index(math.floor(value))
+            if whole == value and at_least <= whole and (at_most is None or whole <= at_most):
+                return whole
+    limits = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    raise ArgumentError(f"{name} must be a whole number {limits}, got {value!r}.")
 
 
 def flag(value: object, name: str) -> bool:

@@ -17,8 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri
 
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
-from dpcov.core.budget import Number
+from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
 from dpcov.methods import find_method, methods
 from dpcov.paper.queries import groups_for_noise
 from dpcov.paper.theory.bounds import Bound, least_rows

@@ -14,8 +14,7 @@ import numpy as np
 
 from dpcov._version import VERSION
 from dpcov.checks import count, flag
-from dpcov.core import ArgumentError, Array, Receipt, resolve_budget
-from dpcov.core.budget import Number
+from dpcov.core import ArgumentError, Array, Number, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
@@ -296,11 +295,8 @@ def release(
     """
     flag(intercept, "intercept")
     chosen = find_method(method)
-    chosen.check(options)
     chosen.check_consent(allow_unvetted=allow_unvetted)
-    limit = resolve_budget(
-        rho=rho, epsilon=epsilon, delta=delta, approximate_share=chosen.delta_share(options)
-    )
+    limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
     with opened(
         data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
         ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,

@@ -123,7 +123,7 @@ def test_a_pipeline_of_two_spends_twice_and_says_so() -> None:
 
 @pytest.mark.parametrize("ridge", [0, -1, float("nan"), float("inf"), True, "small"])
 def test_a_bad_penalty_is_refused(ridge: Any) -> None:
-    with pytest.raises(dpcov.ArgumentError, match="ridge must be a finite number greater than 0"):
+    with pytest.raises(dpcov.ArgumentError, match="ridge must be"):
         PrivateRidge(ridge, rho=0.5).fit(features(), target())
 
 

@@ -12,7 +12,7 @@ from dpcov.core.answers import (
     NoisyGram,
 )
 from dpcov.core.arrays import Array, Matrix, Vector
-from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
+from dpcov.core.budget import Budget, Charge, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
 from dpcov.core.errors import (
@@ -61,6 +61,7 @@ __all__ = [
     "NoisyCount",
     "NoisyCounts",
     "NoisyGram",
+    "Number",
     "OSEntropy",
     "PrivacyCost",
     "Receipt",

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcov.core import ArgumentError, Array
-from dpcov.core.budget import Number
+from dpcov.checks import count
+from dpcov.core import ArgumentError, Array, Number
 from dpcov.learn._base import FeaturesOnly
 from dpcov.ledger import Ledger
 from dpcov.release import Release
@@ -73,17 +73,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
         self.n_components = n_components
 
     def _check_parameters(self, n_features: int) -> None:
-        count = self.n_components
-        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if count is not None and not (whole and 1 <= count <= n_features):
-            raise ArgumentError(
-                f"n_components must be a whole number from 1 to {n_features}, the number of features, "
-                f"got {count!r}."
-            )
+        if self.n_components is not None:
+            count(self.n_components, "n_components", at_most=n_features)
 
     def _learn(self, made: Release, features: Sequence[str]) -> None:
-        count = None if self.n_components is None else int(self.n_components)
-        found = made.pca(count, features)
+        found = made.pca(self.n_components, features)
         self.components_ = np.array(found.directions)
         self.explained_variance_ = np.array(found.variances)
         self.explained_variance_ratio_ = np.array(found.explained)

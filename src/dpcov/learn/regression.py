@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from dpcov.core import ArgumentError, Array
-from dpcov.core.budget import Number
+from dpcov.checks import positive
+from dpcov.core import Array, Number
 from dpcov.learn._base import PrivateEstimator, chosen_features
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_column
@@ -171,7 +171,4 @@ class PrivateRidge(PrivateLinearRegression):
         self.ridge = ridge
 
     def _penalty(self) -> float:
-        real = isinstance(self.ridge, int | float | np.number) and not isinstance(self.ridge, bool)
-        if not real or not 0 < self.ridge < np.inf:
-            raise ArgumentError(f"ridge must be a finite number greater than 0, got {self.ridge!r}.")
-        return float(self.ridge)
+        return positive(self.ridge, "ridge")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import os
 import shlex
@@ -13,8 +12,16 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from pathlib import Path
 
-from dpcov.core import ArgumentError, BudgetError, LedgerError, PrivacyCost, resolve_budget
-from dpcov.core.budget import Number, as_fraction
+from dpcov.core import (
+    ArgumentError,
+    BudgetError,
+    LedgerError,
+    Number,
+    PrivacyCost,
+    did_you_mean,
+    resolve_budget,
+)
+from dpcov.core.budget import as_fraction
 from dpcov.ledger.accounts import NOTHING, Account, Entry, rounded
 from dpcov.ledger.file import LedgerFile
 
@@ -255,9 +262,11 @@ class Ledger:
 
     def _no_such(self, rows: sqlite3.Connection, dataset: str) -> str:
         names = [name for (name,) in rows.execute("SELECT name FROM dataset ORDER BY key")]
-        near = difflib.get_close_matches(dataset, names, n=1)
-        hint = f" Did you mean '{near[0]}'? Or add it: " if near else " Add it: "
-        return f"{self.path} has no dataset '{dataset}'.{hint}{self._command('create', dataset)} --rho TOTAL"
+        near = did_you_mean([dataset], names)
+        hint = f"{near} Or add it:" if near else "Add it:"
+        return (
+            f"{self.path} has no dataset '{dataset}'. {hint} {self._command('create', dataset)} --rho TOTAL"
+        )
 
     def _command(self, action: str, dataset: str) -> str:
         return f"dpcov ledger {action} {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)}"

@@ -13,12 +13,12 @@ import math
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, identity_map
+from dpcov.core import Clipping, Curator, identity_map
 from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
 from dpcov.methods.estimate import Estimate
 
 
-def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:
+def estimate_gaussian(curator: Curator, *, radius: float) -> Estimate:
     """Release the second moment of the rows, clipped to a ball around the origin.
 
     Parameters
@@ -32,10 +32,6 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'gaussian' needs radius: a bound on the length of a row that does not come from the rows."
-        )
     # The bound is about the table's own columns; the constant one adds 1 to a squared length.
     own = positive(radius, "radius")
     whole = math.hypot(own, 1.0) if curator.has_constant else own

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, identity_map
+from dpcov.checks import number, positive
+from dpcov.core import Clipping, Curator, NoAnswerError, identity_map
 from dpcov.laws import nearest_positive_semidefinite
 from dpcov.methods.estimate import Estimate
 from dpcov.paper.radius import find_covering_radius
@@ -21,7 +21,7 @@ _RADIUS_SHARE = Fraction(1, 20)
 
 
 def estimate_aggregate(
-    curator: Curator, *, m: int | None = None, alpha: float = 0.1, radius: float | None = None
+    curator: Curator, *, m: int, alpha: float = 0.1, radius: float | None = None
 ) -> Estimate:
     """Release a second moment with an error of about 2 alpha, if random groups of rows agree.
 
@@ -44,17 +44,7 @@ def estimate_aggregate(
     the noise, with probability 0.98. The paper fixes the noise at alpha / 12 instead and asks for the rows
     that this needs.
     """
-    if m is None:
-        raise ArgumentError(
-            "method 'aggregate' needs m: how many random rows keep the second moment up to 1 +- alpha."
-        )
-    size, alpha = math.ceil(positive(m, "m")), positive(alpha, "alpha")
-    if alpha > 0.5:
-        raise ArgumentError(f"alpha must be at most 1/2, got {alpha:g}.")
-    if curator.remaining.delta == 0:
-        raise ArgumentError(
-            "method 'aggregate' needs a delta in its budget: give delta beside rho, or epsilon with delta."
-        )
+    size, alpha = math.ceil(positive(m, "m")), number(alpha, "alpha", above=0, at_most=0.5)
     distance = 2 * alpha / (1 - alpha)
     own = None if radius is None else positive(radius, "radius")
     share = 1 - _RADIUS_SHARE if own is None else Fraction(1)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
-from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, PrivacyCost, Receipt, Vector, identity_map, resolve_budget
-from dpcov.core.budget import Number, as_fraction
+from dpcov.checks import number, positive
+from dpcov.core import Clipping, Number, PrivacyCost, Receipt, Vector, identity_map, resolve_budget
+from dpcov.core.budget import as_fraction
 from dpcov.opening import Access, opened
 from dpcov.paper.eigenvalue import find_least_eigenvalue
 from dpcov.paper.radius import Ball, find_covering_radius, find_enclosing_ball
@@ -205,7 +205,4 @@ def _approximate_limit(epsilon: Number, delta: Number) -> tuple[PrivacyCost, tup
 
 
 def _alpha(alpha: float) -> float:
-    value = positive(alpha, "alpha")
-    if value > 0.5:
-        raise ArgumentError(f"alpha must be at most 1/2, got {value:g}.")
-    return value
+    return number(alpha, "alpha", above=0, at_most=0.5)

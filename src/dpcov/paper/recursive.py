@@ -49,7 +49,7 @@ _EIGENVALUE_SHARE = Fraction(1, 20)
 def estimate_recursive(
     curator: Curator,
     *,
-    m: float | None = None,
+    m: float,
     alpha: float = 0.5,
     beta: float | None = None,
     radius: float | None = None,
@@ -83,19 +83,9 @@ def estimate_recursive(
     theorem: ``(1 - gamma) S_eff <= S~ <= (1 + gamma) S``.
     """
     chosen = recursion_constants(constants)
-    if m is None:
-        raise ArgumentError(
-            "method 'recursive' needs m: how many random rows keep the second moment up to 1 +- alpha. "
-            "See dpcov.theory, or use method 'whitening', which needs nothing."
-        )
     check_parameters(m, alpha, n_rows=curator.n_rows, constants=constants)
     own_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
-    if least is None and curator.remaining.delta == 0:
-        raise ArgumentError(
-            "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
-            "give delta beside rho, or epsilon with delta."
-        )
     if least is None:
         curator.check_group_size(math.ceil(m))
     if beta is not None:

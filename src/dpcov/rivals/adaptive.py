@@ -18,7 +18,6 @@ import numpy as np
 
 from dpcov.checks import positive
 from dpcov.core import (
-    ArgumentError,
     Clipping,
     Curator,
     LatticeMap,
@@ -42,7 +41,7 @@ _UNITS_LOG2 = 100
 _EIGENVECTOR_ERROR = 6.0
 
 
-def estimate_adaptive(curator: Curator, *, radius: float | None = None) -> Estimate:
+def estimate_adaptive(curator: Curator, *, radius: float) -> Estimate:
     """Release the second moment of the rows, clipped to a ball that is found privately.
 
     Parameters
@@ -56,10 +55,6 @@ def estimate_adaptive(curator: Curator, *, radius: float | None = None) -> Estim
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'adaptive' needs radius: a bound on the length of a row that does not come from the rows."
-        )
     own = positive(radius, "radius")
     widest = math.hypot(own, 1.0) if curator.has_constant else own
     total = curator.remaining.rho

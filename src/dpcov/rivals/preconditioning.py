@@ -32,7 +32,7 @@ _PRECONDITIONING_SHARE = Fraction(1, 2)
 
 
 def estimate_preconditioning(
-    curator: Curator, *, largest_eigenvalue: float | None = None, least_eigenvalue: float | None = None
+    curator: Curator, *, largest_eigenvalue: float, least_eigenvalue: float
 ) -> Estimate:
     """Release the second moment of a Gaussian table with mean zero.
 
@@ -47,11 +47,6 @@ def estimate_preconditioning(
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row, whatever the rows are.
     """
-    if largest_eigenvalue is None or least_eigenvalue is None:
-        raise ArgumentError(
-            "method 'preconditioning' needs largest_eigenvalue and least_eigenvalue: bounds on the "
-            "eigenvalues of the second moment that do not come from the rows."
-        )
     highest = positive(largest_eigenvalue, "largest_eigenvalue")
     lowest = positive(least_eigenvalue, "least_eigenvalue")
     if lowest > highest:

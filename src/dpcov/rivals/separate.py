@@ -15,11 +15,11 @@ import math
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, Matrix, identity_map
+from dpcov.core import Clipping, Curator, Matrix, identity_map
 from dpcov.methods.estimate import Estimate
 
 
-def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estimate:
+def estimate_separate(curator: Curator, *, radius: float) -> Estimate:
     """Release the second moment of the rows, clipped to a ball around the origin.
 
     Parameters
@@ -33,10 +33,6 @@ def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estim
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'separate' needs radius: a bound on the length of a row that does not come from the rows."
-        )
     own = positive(radius, "radius")
     whole = math.hypot(own, 1.0) if curator.has_constant else own
     return Estimate(separate_release(curator, whole), {"radius": own})

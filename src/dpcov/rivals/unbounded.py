@@ -48,10 +48,6 @@ def estimate_unbounded(curator: Curator) -> Estimate:
     whatever the rows are. Refused before anything is spent if there are too few rows for groups to agree.
     """
     total = curator.remaining
-    if total.delta == 0:
-        raise ArgumentError(
-            "method 'unbounded' needs a delta in its budget: give delta beside rho, or epsilon with delta."
-        )
     d = curator.n_columns
     epsilon = _epsilon(total.rho * _EIGENVALUE_SHARE / d)
     delta = total.delta / (2 * d)

@@ -9,11 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcov.checks import count, number, share
+from dpcov.checks import choice, count, number, share
 from dpcov.core import ArgumentError, Array, Matrix
 from dpcov.paper.theory.distributions import Distribution, Gaussian, largest_eigenvalue
-
-_KINDS = ("sphere", "least")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +108,7 @@ class WithOutliers(Distribution):
     def __post_init__(self) -> None:
         share(self.fraction, "fraction")
         number(self.distance, "distance", above=0)
-        if self.kind not in _KINDS:
-            raise ArgumentError(f"kind must be 'sphere' or 'least', got {self.kind!r}.")
+        choice(self.kind, "kind", ["sphere", "least"])
 
     @property
     def n_columns(self) -> int:
