@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
 
-# Machines are noisy: how long an example takes says nothing about whether it is right.
-settings.register_profile("dpcov", deadline=None)
-settings.load_profile("dpcov")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let no test depend on how fast the machine is, and none but audits on luck."""
+    settings.register_profile(
+        "dpcov",
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=config.option.markexpr != "audit",
+    )
+    settings.load_profile("dpcov")
