@@ -20,6 +20,12 @@ def methods() -> tuple[Method, ...]:
     """Return every method, with its citation, its guarantee and what it needs.
 
     Some stand here for their rate alone: ``method.available`` is then False and ``method.reason`` says why.
+
+    Examples
+    --------
+    >>> import dpcov
+    >>> [method.name for method in dpcov.methods()][0]
+    'whitening'
     """
     return METHODS
 
