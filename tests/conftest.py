@@ -1,9 +1,35 @@
-"""Settings that all tests share."""
+"""Settings that all tests share: a test passes always or never, at any load."""
 
 from __future__ import annotations
 
-from hypothesis import settings
+import zlib
+from collections.abc import Generator
+from typing import Any
 
-# Machines are noisy: how long an example takes says nothing about whether it is right.
-settings.register_profile("dpcov", deadline=None)
-settings.load_profile("dpcov")
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from dpcov.core import OSEntropy, SeededBits
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Hypothesis look at no clock, and try the same examples each time, but in audits."""
+    settings.register_profile(
+        "dpcov",
+        deadline=None,
+        # Fixtures that all examples of a test share are folders and ledgers, which it clears itself.
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+        derandomize=config.option.markexpr != "audit",
+    )
+    settings.load_profile("dpcov")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Draw the same noise each time, but in audits and where the entropy itself is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not any(map(item.get_closest_marker, ("audit", "os_entropy"))):
+            bits = SeededBits(np.random.default_rng(zlib.crc32(item.nodeid.encode())))
+            patch.setattr(OSEntropy, "words", lambda _, count: bits.words(count))
+        return (yield)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from audit.record import record
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -24,7 +24,7 @@ from dpcov.cli.app import app
 from dpcov.core import DpcovError, LedgerError
 from dpcov.ledger import Ledger
 
-SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=40)
 CODES = {0, 2, 3, 4, 5, 6, 7}
 
 WORDS = (

@@ -13,7 +13,7 @@ import pytest
 from audit.cases import to_be_audited
 from audit.record import record
 from helpers.replay import QUERIES, compare
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from typer.testing import CliRunner
@@ -52,7 +52,7 @@ HOSTILE = st.one_of(
     st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, -0.0, 1e-300, 1e150]),
 )
 PAIR = st.tuples(HOSTILE, HOSTILE)
-SETTINGS = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=25)
 
 
 def neighbour(rows: Array, place: int, line: tuple[float, float]) -> Array:

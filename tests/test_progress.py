@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -26,15 +27,21 @@ def test_a_bar_names_the_scan_its_purpose_and_the_rows(capfd: pytest.CaptureFixt
     assert "0.00/150k" in shown
 
 
-def test_a_bar_shows_nothing_that_depends_on_the_rows(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_shows_nothing_that_depends_on_the_rows(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A bar moves when enough time has passed: by this clock a second does whenever it is looked at.
+    # One thread reads, since two would move the bar in the order in which they get there.
+    monkeypatch.setattr("dpcov.sources._table.available_threads", lambda: 1)
+    monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)
     shown = []
     for table in (rows(), np.full((150_000, 3), np.nan)):
+        monkeypatch.setattr("tqdm.std.time", itertools.count().__next__)
         dpcov.release(table, rho=1, progress=True, method="gaussian", radius=1.0)
-        text = capfd.readouterr().err
-        # What is left after times and intermediate states: the first and the last state.
-        states = [re.sub(r"\[.*", "", state).strip() for state in text.split("\r") if state.strip()]
-        shown.append((states[0], states[-1]))
+        shown.append(capfd.readouterr().err)
     assert shown[0] == shown[1]
+    # The bar was seen while it moved, with the time that passed.
+    assert re.search(r"[1-9]\d*%.*\[00:0[1-9]<", shown[0])
 
 
 def test_progress_must_be_a_choice() -> None:

@@ -101,6 +101,16 @@ def load(path: str | Path) -> Release:
     ------
     ArtefactError
         If the file cannot be read, is something else, is damaged, or was written by a later version.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> made.save("people.dpcov")
+    >>> dpcov.load("people.dpcov").mean().values.round()
+    array([170.,  62.])
     """
     place = Path(path)
     with damage_is_an_error(place), ArchiveReader(place) as archive:

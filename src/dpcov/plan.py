@@ -93,6 +93,13 @@ class Plan:
     ones, where those are below 0.2, and those of "gaussian" 0.75 to 2.1 times. Lighter tails cost less
     (an ellipsoid's surface: 0.4 times), heavy ones more: 4 to 6 times for Student's t with 5 degrees of
     freedom, 20 times for real flights, 30 to 90 times for log-normal columns.
+
+    Examples
+    --------
+    >>> import dpcov
+    >>> plan = dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5)
+    >>> plan["whitening"].error < 0.001 < plan["gaussian"].error
+    True
     """
 
     n_columns: int
@@ -172,6 +179,16 @@ def plan(
     -------
     Plan
         Prints as a table.
+
+    Examples
+    --------
+    >>> import dpcov
+    >>> plan = dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5)
+    >>> f"{plan['whitening'].error:.1e}"
+    '4.9e-04'
+    >>> needed = dpcov.plan(error=0.01, n_columns=20, rho=0.5)["whitening"].rows
+    >>> 10_000 < needed < 1_000_000
+    True
     """
     d = count(n_columns, "n_columns")
     if (n_rows is None) == (error is None):

@@ -56,6 +56,19 @@ class Release:
         What shrinking long rows took away; empty where that is not known.
     versions : mapping
         Of dpcov, numpy and Python, at the time of the release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> made.columns
+    ('height', 'weight')
+    >>> made.mean().values.round()
+    array([170.,  62.])
+    >>> print(made.receipt.spent)
+    rho=1
     """
 
     columns: tuple[str, ...]
@@ -76,7 +89,18 @@ class Release:
 
     @property
     def unresolved(self) -> tuple[Combination, ...]:
-        """The independent combinations of columns that lie below the noise, each with a bound on its size."""
+        """The independent combinations of columns that lie below the noise, each with a bound on its size.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> people = np.column_stack([people, people[:, 0] - 2 * people[:, 1]])
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight", "excess"])
+        >>> [str(combination) for combination in made.unresolved]
+        ['weight + 0.5 excess - 0.5 height']
+        """
         return self._questions.unresolved
 
     @property
@@ -84,35 +108,124 @@ class Release:
         """How many independent combinations of columns stand above the noise.
 
         All but those in `unresolved`; None where the law of the noise is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> people = np.column_stack([people, people[:, 0] - 2 * people[:, 1]])
+        >>> dpcov.release(people, rho=1, columns=["height", "weight", "excess"]).resolved
+        2
         """
         return self._questions.resolved
 
     def second_moment(self, *, sampling: bool = False) -> Answer:
-        """Return the mean of ``x x^T`` over the rows; with an intercept, its column is the last."""
+        """Return the mean of ``x x^T`` over the rows; with an intercept, its column is the last.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> moment = made.second_moment()
+        >>> moment.labels[0]
+        ('height', 'weight', 'constant')
+        >>> moment.values[2].round()
+        array([170.,  62.,   1.])
+        """
         return self._questions.second_moment(sampling=sampling)
 
     def mean(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the means."""
+        """Return the means.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.mean().values.round()
+        array([170.,  62.])
+        >>> lower, upper = made.mean(["weight"]).interval()
+        >>> bool(61 < lower[0] < upper[0] < 63)
+        True
+        """
         return self._questions.mean(columns, sampling=sampling)
 
     def variance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the variances (the mean over rows, not divided by n - 1)."""
+        """Return the variances (the mean over rows, not divided by n - 1).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.variance(["height"]).values.round(-1)
+        array([100.])
+        """
         return self._questions.variance(columns, sampling=sampling)
 
     def covariance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite."""
+        """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.covariance().values.round(-1)
+        array([[100.,  60.],
+               [ 60.,  60.]])
+        """
         return self._questions.covariance(columns, sampling=sampling)
 
     def correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the correlations; NaN, and a note, for a column whose own variance is within the noise."""
+        """Return the correlations; NaN, and a note, for a column whose own variance is within the noise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.correlation().values.round(1)
+        array([[1. , 0.8],
+               [0.8, 1. ]])
+        """
         return self._questions.correlation(columns, sampling=sampling)
 
     def precision(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the inverse of the covariance."""
+        """Return the inverse of the covariance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.precision().values.round(2)
+        array([[ 0.02, -0.02],
+               [-0.02,  0.04]])
+        """
         return self._questions.precision(columns, sampling=sampling)
 
     def partial_correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the correlation of each pair of columns, given all the others."""
+        """Return the correlation of each pair of columns, given all the others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> people = np.column_stack([people, people[:, 1] + np.random.default_rng(1).normal(size=50_000)])
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight", "next year's weight"])
+        >>> np.abs(made.partial_correlation().values[0]).round(1)
+        array([1. , 0.1, 0. ])
+        """
         return self._questions.partial_correlation(columns, sampling=sampling)
 
     def regress(
@@ -139,6 +252,20 @@ class Release:
         ------
         UnresolvedError
             If a combination of the predictors cannot be told from noise, and `ridge` is 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> fit = made.regress("weight", on=["height"])
+        >>> fit.coefficients.labels
+        (('height', 'constant'),)
+        >>> fit.coefficients.values[:1].round(1)
+        array([0.6])
+        >>> fit.predict([[180.0]]).round()
+        array([68.])
         """
         return regress(self._questions, target, on, ridge, sampling=sampling)
 
@@ -149,22 +276,68 @@ class Release:
         *,
         sampling: bool = False,
     ) -> Components:
-        """Return the principal components of the covariance, largest first."""
+        """Return the principal components of the covariance, largest first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> found = made.pca(1)
+        >>> found.directions.values.round(1)
+        array([[0.8, 0.6]])
+        >>> found.explained.values.round(1)
+        array([0.9])
+        """
         return principal_components(self._questions, n_components, columns, sampling=sampling)
 
     def spectrum(self, *, sampling: bool = False) -> Spectrum:
         """Return the eigenvalues of the correlation matrix with the noise floor.
 
         Without an intercept: of the second moment, its columns brought to a mean square of 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> found = made.spectrum()
+        >>> found.eigenvalues.values.round(1)
+        array([1.8, 0.2])
+        >>> bool((found.eigenvalues.values > found.floor).all())
+        True
         """
         return spectrum(self._questions, sampling=sampling)
 
     def whiten(self, columns: Sequence[str] | None = None) -> Whitening:
-        """Return the map to coordinates with mean zero and the identity as covariance."""
+        """Return the map to coordinates with mean zero and the identity as covariance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> np.cov(made.whiten().transform(people).T).round(1) + 0.0
+        array([[1., 0.],
+               [0., 1.]])
+        """
         return self._questions.whitening(columns)
 
     def mahalanobis(self, rows: Any, columns: Sequence[str] | None = None) -> Array:
-        """Return the Mahalanobis distance of rows (of `columns`, or of all) to the mean."""
+        """Return the Mahalanobis distance of rows (of `columns`, or of all) to the mean.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.mahalanobis([[170, 62], [170, 72]]).round()
+        array([0., 2.])
+        """
         whitening = self.whiten(columns)
         values = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         if values.ndim != 2 or values.shape[1] != len(whitening.columns):
@@ -189,6 +362,15 @@ class Release:
             Where they are drawn from.
         columns : sequence of str, optional
             Of which columns; of all by default.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.sample(10_000, np.random.default_rng(1)).mean(axis=0).round()
+        array([170.,  62.])
         """
         size = count(n, "n", at_least=0)
         mean, covariance = self.mean(columns).values, self.covariance(columns).values
@@ -202,6 +384,16 @@ class Release:
 
         A zip of CSV matrices and a JSON manifest; ``docs/release.md`` describes it. The same release gives
         the same bytes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.save("people.dpcov")
+        >>> dpcov.load("people.dpcov").columns
+        ('height', 'weight')
         """
         from dpcov.artefact import save_release  # noqa: PLC0415 - the artefact knows releases, not they it
 
@@ -292,6 +484,18 @@ def release(
     -----
     *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public size
     that differ in one row. Column names, dtypes and the number of rows are public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, epsilon=1, delta=1e-6, columns=["height", "weight"])
+    >>> made.covariance().values.round(-1)
+    array([[100.,  60.],
+           [ 60.,  60.]])
+    >>> made.receipt.epsilon(1e-6) <= 1
+    True
     """
     flag(intercept, "intercept")
     chosen = find_method(method)
@@ -318,10 +522,30 @@ def release(
 
 
 def second_moment(data: Any, **arguments: Any) -> Array:
-    """Return a private second-moment matrix: `release` without an intercept, as an array."""
+    """Return a private second-moment matrix: `release` without an intercept, as an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> dpcov.second_moment(people - [170, 62], rho=1).round(-1)
+    array([[100.,  60.],
+           [ 60.,  60.]])
+    """
     return np.array(release(data, intercept=False, **arguments).second_moment())
 
 
 def covariance(data: Any, **arguments: Any) -> Array:
-    """Return a private covariance matrix: that of `release`, as an array."""
+    """Return a private covariance matrix: that of `release`, as an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> dpcov.covariance(people, rho=1).round(-1)
+    array([[100.,  60.],
+           [ 60.,  60.]])
+    """
     return np.array(release(data, **arguments).covariance())

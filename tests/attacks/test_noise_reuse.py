@@ -28,6 +28,8 @@ from dpcov.core import (
 )
 from dpcov.sources import ArraySource, open_source
 
+pytestmark = pytest.mark.os_entropy
+
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 ASK = Clipping(identity_map(3), 2.0)
 

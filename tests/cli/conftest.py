@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Shell = Callable[[str], subprocess.CompletedProcess[str]]
+from helpers.command_line import Shell
 
 
 @pytest.fixture
@@ -35,7 +33,6 @@ def shell(tmp_path: Path, environment: dict[str, str]) -> Shell:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
             stdin=subprocess.DEVNULL,
         )

@@ -1,23 +1,18 @@
-"""``dpcov ask`` and ``dpcov report`` in a real shell, on a real release."""
+"""``dpcov ask`` and ``dpcov report`` on a real release."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from helpers.command_line import Finished, run
 
 import dpcov
-from dpcov.cli.app import app
-
-Shell = Callable[[str], subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -32,29 +27,27 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dpcov.Release:
     return made
 
 
-def invoke(*line: str) -> Any:
-    return CliRunner().invoke(app, ["ask", "out.dpcov", *line])
+def ask(*words: str) -> Finished:
+    return run("dpcov ask out.dpcov", *words)
 
 
-def test_a_regression_as_table_json_and_csv(shell: Shell, release: dpcov.Release) -> None:
+def test_a_regression_as_table_json_and_csv(release: dpcov.Release) -> None:
     expected = release.regress("b", on=["a", "c"])
-    shown = shell("dpcov ask out.dpcov regress b --on a,c")
-    assert (shown.returncode, shown.stderr) == (0, "")
+    shown = run("dpcov ask out.dpcov regress b --on a,c")
+    assert (shown.exit_code, shown.stderr) == (0, "")
     (line,) = [line.split() for line in shown.stdout.splitlines() if line.startswith("a ")]
     lower, upper = expected.coefficients.interval()
     values = expected.coefficients.values[0], expected.coefficients.standard_error[0], lower[0], upper[0]
     assert line == ["a", *(f"{value:.5g}" for value in values)]
     assert "R squared" in shown.stdout
 
-    found = json.loads(invoke("regress", "b", "--on", "a,c", "--json", "--level", "0.5").stdout)
+    found = json.loads(ask("regress", "b", "--on", "a,c", "--json", "--level", "0.5").stdout)
     narrow = expected.coefficients.interval(0.5)
     assert [one["name"] for one in found["coefficients"]["values"]] == ["a", "c", "constant"]
     assert [one["lower"] for one in found["coefficients"]["values"]] == narrow.lower.tolist()
     assert found["r_squared"]["values"][0]["estimate"] == float(expected.r_squared)
 
-    table = list(
-        csv.DictReader(io.StringIO(invoke("regress", "b", "--on", "a", "--on", "c", "--csv").stdout))
-    )
+    table = list(csv.DictReader(io.StringIO(ask("regress", "b", "--on", "a", "--on", "c", "--csv").stdout)))
     assert [float(one["estimate"]) for one in table][:3] == expected.coefficients.values.tolist()
     assert {one["answer"] for one in table} == {"coefficients", "residual_variance", "r_squared"}
 
@@ -72,7 +65,7 @@ def test_every_question_says_what_the_release_says(
     question: str, answer: Callable[[dpcov.Release], dpcov.Answer], release: dpcov.Release
 ) -> None:
     expected = answer(release)
-    values = json.loads(invoke(question, "--json").stdout)["directions" if question == "pca" else question][
+    values = json.loads(ask(question, "--json").stdout)["directions" if question == "pca" else question][
         "values"
     ]
     bounds = expected.interval()
@@ -85,29 +78,29 @@ def test_every_question_says_what_the_release_says(
         assert one["lower"] == pytest.approx(bounds.lower[place], rel=1e-12)
     n = len(release.columns)
     assert len(values) == {"mean": n, "pca": n * n}.get(question, n * (n + 1) // 2)
-    table = csv.reader(io.StringIO(invoke(question, "--csv").stdout))
+    table = csv.reader(io.StringIO(ask(question, "--csv").stdout))
     assert sum(len(line) == 7 for line in table) > len(values)
-    assert invoke(question).exit_code == 0
+    assert ask(question).exit_code == 0
 
 
 def test_columns_are_chosen_by_name_even_with_commas(release: dpcov.Release) -> None:
-    shown = invoke("mean", "--columns", 'b,"a, less c"', "--json")
+    shown = ask("mean", "--columns", 'b,"a, less c"', "--json")
     values = json.loads(shown.stdout)["mean"]["values"]
     assert [one["name"] for one in values] == ["b", "a, less c"]
     assert values[0]["estimate"] == release.mean().values[1]
 
 
-def test_a_summary_in_words(shell: Shell, release: dpcov.Release) -> None:
-    shown = shell("dpcov ask out.dpcov summary")
-    assert shown.returncode == 0, shown.stderr
+def test_a_summary_in_words(release: dpcov.Release) -> None:
+    shown = run("dpcov ask out.dpcov summary")
+    assert shown.exit_code == 0, shown.stderr
     for text in ("5,000", "rho=1", "is below the noise", "at most a factor of e^", "a, b, c"):
         assert text in shown.stdout
-    facts = json.loads(invoke("summary", "--json").stdout)
+    facts = json.loads(ask("summary", "--json").stdout)
     assert facts["rows"] == 5000
     assert facts["spent"]["exact"]["rho"] == "1"
     assert facts["epsilon"]["1e-06"] == pytest.approx(release.receipt.epsilon(1e-6))
     assert len(facts["unresolved"]) == 1
-    assert invoke("summary", "--csv").stdout.count("\n") == 5
+    assert ask("summary", "--csv").stdout.count("\n") == 5
 
 
 @pytest.mark.usefixtures("release")
@@ -130,7 +123,7 @@ def test_a_summary_in_words(shell: Shell, release: dpcov.Release) -> None:
 )
 def test_failures_have_codes_and_one_line(line: str, code: int, message: str, tmp_path: Path) -> None:
     Path("notes.txt").write_text("notes")
-    failed = CliRunner().invoke(app, line.split())
+    failed = run(f"dpcov {line}")
     assert failed.exit_code == code, failed.stderr
     assert message in failed.stderr
     assert failed.stderr.count("\n") == 1
@@ -139,15 +132,15 @@ def test_failures_have_codes_and_one_line(line: str, code: int, message: str, tm
 
 @pytest.mark.usefixtures("release")
 def test_noise_is_not_an_answer() -> None:
-    failed = invoke("regress", "b", "--on", 'a,c,"a, less c"')
+    failed = ask("regress", "b", "--on", 'a,c,"a, less c"')
     assert failed.exit_code == 6
     assert "is below the noise" in failed.stderr
 
 
-def test_the_report_again(shell: Shell, release: dpcov.Release, tmp_path: Path) -> None:
-    assert shell("dpcov report out.dpcov").stdout == "Report: out.html\n"
+def test_the_report_again(release: dpcov.Release, tmp_path: Path) -> None:
+    assert run("dpcov report out.dpcov").stdout == "Report: out.html\n"
     first = (tmp_path / "out.html").read_bytes()
-    again = CliRunner().invoke(app, ["report", "out.dpcov", "--json"])
+    again = run("dpcov report out.dpcov --json")
     assert json.loads(again.stdout) == {"release": "out.dpcov", "report": "out.html"}
     assert (tmp_path / "out.html").read_bytes() == first
 
@@ -155,7 +148,7 @@ def test_the_report_again(shell: Shell, release: dpcov.Release, tmp_path: Path) 
     ledger.add_dataset("people", rho=2)
     ledger.charge("people", release.receipt.spent, method="whitening", purpose="spring <b>report")
     line = "report out.dpcov -o page.html --ledger budget.db --dataset people"
-    assert CliRunner().invoke(app, line.split()).exit_code == 0
+    assert run(f"dpcov {line}").exit_code == 0
     page = (tmp_path / "page.html").read_text()
     assert "spring &lt;b&gt;report" in page
     assert "Left: 1." in page

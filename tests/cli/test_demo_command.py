@@ -1,29 +1,27 @@
-"""``dpcov demo`` and ``dpcov compare`` in a real shell."""
+"""``dpcov demo`` and ``dpcov compare``."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from helpers.command_line import run
 
 import dpcov
 from dpcov.cli import demo
 
-Shell = Callable[[str], subprocess.CompletedProcess[str]]
 
-
-def test_the_whole_story(shell: Shell, tmp_path: Path) -> None:
-    shown = shell("dpcov demo && dpcov demo --json")
-    assert shown.returncode == 0, shown.stderr
-    told, _, document = shown.stdout.partition("\n{")
+def test_the_whole_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = run("dpcov demo")
+    assert shown.exit_code == 0, shown.stderr
+    told = shown.stdout
     assert "Another release at epsilon=2 is refused: dataset 'flights' has rho=" in told
     assert "sched_dep_time - 100 hour - minute is below the noise" in told
-    facts = json.loads("{" + document)
+    facts = json.loads(run("dpcov demo --json").stdout)
     folder = tmp_path / "demo-output"
     assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "flights.dpcov", "report.html"]
     release = dpcov.load(folder / "flights.dpcov")
@@ -39,20 +37,21 @@ def test_the_whole_story(shell: Shell, tmp_path: Path) -> None:
     assert "336,776" in (folder / "report.html").read_text()
 
 
-def test_methods_side_by_side(shell: Shell, tmp_path: Path) -> None:
+def test_methods_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).normal(size=(3000, 3)) * [1, 10, 100]
     table = pl.DataFrame({name: rows[:, i] for i, name in enumerate("abc")})
     table.write_parquet(tmp_path / "rows.parquet")
     table.write_csv(tmp_path / "rows.csv")
-    refused = shell("dpcov compare rows.parquet --rho 0.5")
-    assert (refused.returncode, refused.stdout) == (2, "")
+    refused = run("dpcov compare rows.parquet --rho 0.5")
+    assert (refused.exit_code, refused.stdout) == (2, "")
     assert "NOT PRIVATE" in refused.stderr
     asked = "--public --rho 0.5 --runs 1 --methods whitening,gaussian"
-    shown = shell(f"dpcov compare rows.parquet {asked}")
-    assert shown.returncode == 0, shown.stderr
+    shown = run(f"dpcov compare rows.parquet {asked}")
+    assert shown.exit_code == 0, shown.stderr
     assert "NOT PRIVATE" in shown.stdout
     assert "NOT PRIVATE" in shown.stderr
-    found = json.loads(shell(f"dpcov compare rows.csv --columns a,b,c {asked} --json").stdout)
+    found = json.loads(run(f"dpcov compare rows.csv --columns a,b,c {asked} --json").stdout)
     assert not found["private"]
     assert [one["method"] for one in found["outcomes"]] == ["whitening", "gaussian"]
     assert found["outcomes"][0]["error"] < 0.2 < found["outcomes"][1]["error"]

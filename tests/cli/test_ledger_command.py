@@ -1,25 +1,23 @@
 from __future__ import annotations
 
 import json
-import shlex
+import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from helpers.command_line import Finished, Shell, run
 
-from dpcov.cli.app import app
+import dpcov
 from dpcov.cli.output import print_table
 from dpcov.core import PrivacyCost
 from dpcov.ledger import Ledger
 
-Shell = Callable[[str], subprocess.CompletedProcess[str]]
 
-
-def test_an_account_from_its_opening_to_its_end(shell: Shell, tmp_path: Path) -> None:
-    made = shell("dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6")
-    assert (made.returncode, made.stderr) == (0, "")
+def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = run("dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6")
+    assert (made.exit_code, made.stderr) == (0, "")
     assert "'flights' may spend rho=0.18507 (epsilon=3 at delta=1e-06) in total" in made.stdout
 
     ledger = Ledger.open(tmp_path / "budget.db")
@@ -33,18 +31,18 @@ def test_an_account_from_its_opening_to_its_end(shell: Shell, tmp_path: Path) ->
         private=False,
     )
 
-    history = shell("dpcov ledger history budget.db --dataset Flights")
+    history = run("dpcov ledger history budget.db --dataset Flights")
     lines = history.stdout.splitlines()
-    assert history.returncode == 0
+    assert history.exit_code == 0
     assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
     assert "settles line 1" in lines[3]
     assert "-0.0231337" in lines[3]
     assert "NOT PRIVATE" in lines[4]
     assert "[b]why[/b]" in lines[4]
 
-    closed = shell("dpcov ledger close budget.db --dataset flights --yes")
-    assert closed.returncode == 0
-    shown = json.loads(shell("dpcov ledger show budget.db --json").stdout)
+    closed = run("dpcov ledger close budget.db --dataset flights --yes")
+    assert closed.exit_code == 0
+    shown = json.loads(run("dpcov ledger show budget.db --json").stdout)
     (account,) = shown["datasets"]
     assert account["closed"]
     assert not account["private"]
@@ -54,7 +52,7 @@ def test_an_account_from_its_opening_to_its_end(shell: Shell, tmp_path: Path) ->
 
 def test_amounts_are_taken_as_typed(tmp_path: Path) -> None:
     path = str(tmp_path / "budget.db")
-    shown = CliRunner().invoke(app, ["ledger", "create", path, "--dataset", "a", "--rho", "0.1", "--json"])
+    shown = run("dpcov ledger create --dataset a --rho 0.1 --json", path)
     assert json.loads(shown.stdout)["total"]["exact"]["rho"] == "1/10"
     assert str(Ledger.open(path).remaining("a").rho) == "1/10"
 
@@ -79,7 +77,7 @@ def test_failures_have_codes_and_one_line(
     monkeypatch.chdir(tmp_path)
     Ledger.create("budget.db").add_dataset("a", rho=1)
     Path("notes.txt").write_text("notes, long enough to be read as a header of something" * 4)
-    failed = CliRunner().invoke(app, ["ledger", *shlex.split(line)])
+    failed = run(f"dpcov ledger {line}")
     assert (failed.exit_code, failed.stdout) == (code, "")
     assert failed.stderr.startswith("Error: ")
     assert message in failed.stderr
@@ -87,29 +85,38 @@ def test_failures_have_codes_and_one_line(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["budget.db", "notes.txt"]
 
 
-def test_failures_in_json(shell: Shell) -> None:
-    failed = shell("dpcov ledger show nowhere.db --json")
+def test_failures_in_json() -> None:
+    failed = run("dpcov ledger show nowhere.db --json")
     failure = json.loads(failed.stderr)
-    assert (failed.returncode, failure["exit_code"], failure["error"]) == (4, 4, "ledger")
+    assert (failed.exit_code, failure["exit_code"], failure["error"]) == (4, 4, "ledger")
 
 
 def test_wrong_usage_is_code_two() -> None:
     for line in ("create budget.db --dataset a --rho much", "burn budget.db"):
-        assert CliRunner().invoke(app, ["ledger", *line.split()]).exit_code == 2
+        assert run(f"dpcov ledger {line}").exit_code == 2
 
 
-def test_help_and_version(shell: Shell) -> None:
-    shown = shell("dpcov --help && dpcov ledger create --help")
-    assert shown.returncode == 0
-    assert "Exit codes" in shown.stdout
-    assert "dpcov ledger create budget.db --dataset flights" in shown.stdout
+def test_help_and_version() -> None:
+    assert "Exit codes" in run("dpcov --help").stdout
+    assert "dpcov ledger create budget.db --dataset flights" in run("dpcov ledger create --help").stdout
+    assert run("dpcov --version").stdout == f"dpcov {dpcov.__version__}\n"
 
 
-def test_wrong_usage_in_json(shell: Shell) -> None:
+def test_a_real_shell_runs_the_same(shell: Shell) -> None:
+    for line in (
+        "dpcov --help",
+        "dpcov plan --rows 10 --columns 3 --rho 1 --json",
+        "dpcov ledger show no.db",
+    ):
+        shown = shell(line)
+        assert Finished(shown.returncode, shown.stdout, shown.stderr) == run(line)
+
+
+def test_wrong_usage_in_json() -> None:
     for line in ("ledger create b.db --dataset a --rho much", "ledger burn b.db", "plan --colums 3"):
-        failed = shell(f"dpcov {line} --json")
+        failed = run(f"dpcov {line} --json")
         failure = json.loads(failed.stderr)
-        assert (failed.returncode, failure["exit_code"], failure["error"]) == (2, 2, "argument")
+        assert (failed.exit_code, failure["exit_code"], failure["error"]) == (2, 2, "argument")
         assert not failed.stdout
 
 
@@ -122,7 +129,7 @@ def test_wrong_usage_in_json(shell: Shell) -> None:
     ],
 )  # fmt: skip
 def test_examples_stand_on_lines_of_their_own(command: str) -> None:
-    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "100"}, prog_name="dpcov")
+    shown = run(f"dpcov {command} --help")
     lines = [line.strip() for line in shown.stdout.splitlines() if "dpcov " in line and "Usage" not in line]
     examples = [line for line in lines if line.startswith("dpcov ")]
     assert examples
@@ -130,9 +137,17 @@ def test_examples_stand_on_lines_of_their_own(command: str) -> None:
     assert not any("`" in line for line in lines)
 
 
-def test_output_that_nobody_reads_is_no_error(shell: Shell) -> None:
-    found = shell("dpcov plan --rows 1e6 --columns 3 --rho 1 --json | true; echo ${PIPESTATUS[0]}")
-    assert (found.stdout, found.stderr) == ("141\n", "")
+def test_output_that_nobody_reads_is_no_error(environment: dict[str, str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            ["dpcov", "plan", "--rows", "1e6", "--columns", "3", "--rho", "1", "--json"],  # noqa: S607
+            env=environment, stdout=writing, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_table_too_wide_for_its_terminal_breaks_no_word(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,20 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from helpers.command_line import run
 
 import dpcov
-from dpcov.cli.app import app
 
 
-def invoke(*line: str) -> str:
-    result = CliRunner().invoke(app, list(line))
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
+def told(line: str, *more: str) -> str:
+    shown = run(f"dpcov {line}", *more)
+    assert shown.exit_code == 0, shown.stderr
+    return shown.stdout
 
 
 def test_every_method_is_listed_with_its_status() -> None:
-    shown = invoke("methods").splitlines()
+    shown = told("methods").splitlines()
     for method in dpcov.methods():
         (line,) = [line for line in shown if line.startswith(f"{method.name} ")]
         assert method.status in line
@@ -28,14 +27,14 @@ def test_every_method_is_listed_with_its_status() -> None:
 
 
 def test_json_lists_the_registry() -> None:
-    told = json.loads(invoke("methods", "--json"))
-    assert [(one["name"], one["vetted"], one["citation"]) for one in told] == [
+    listed = json.loads(told("methods --json"))
+    assert [(one["name"], one["vetted"], one["citation"]) for one in listed] == [
         (method.name, method.vetted, method.citation) for method in dpcov.methods()
     ]
 
 
 def test_a_plan_says_what_is_vetted() -> None:
-    shown = invoke("plan", "--rows", "1e5", "--columns", "5", "--rho", "0.5")
+    shown = told("plan --rows 1e5 --columns 5 --rho 0.5")
     (line,) = [line for line in shown.splitlines() if line.startswith("whitening ")]
     assert "yes, vetted" in line
 
@@ -46,11 +45,11 @@ def test_a_release_says_that_its_method_is_unvetted(dry: bool, tmp_path: Path) -
     np.savetxt(
         table, np.random.default_rng(0).normal(size=(200, 2)), delimiter=",", header="a,b", comments=""
     )
-    line = ["release", str(table), "--columns", "a,b", "--rho", "1", "--method", "exponential", "--option",
-            "radius=3", "--allow-unvetted", "--overwrite", "-o", str(tmp_path / "made.dpcov")]  # fmt: skip
-    line += ["--dry-run"] if dry else []
-    assert "exponential, UNVETTED" in invoke(*line)
-    assert json.loads(invoke(*line, "--json"))["vetted"] is False
+    line = "release --columns a,b --rho 1 --method exponential --option radius=3 --allow-unvetted --overwrite"
+    line += " --dry-run" if dry else ""
+    files = (str(table), "-o", str(tmp_path / "made.dpcov"))
+    assert "exponential, UNVETTED" in told(line, *files)
+    assert json.loads(told(line, *files, "--json"))["vetted"] is False
     if not dry:
         made = dpcov.load(tmp_path / "made.dpcov")
         assert "method 'exponential' (UNVETTED)" in repr(made)

@@ -1,42 +1,36 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 
-from typer.testing import CliRunner
+from helpers.command_line import run
 
 import dpcov
-from dpcov.cli.app import app
 from dpcov.cli.chart import log_chart
 
-Shell = Callable[[str], subprocess.CompletedProcess[str]]
+
+def plan(line: str) -> str:
+    shown = run(f"dpcov plan {line}")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    return shown.stdout
 
 
-def invoke(line: str) -> str:
-    result = CliRunner().invoke(app, ["plan", *line.split()])
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
-
-
-def test_the_error_of_so_many_rows_with_a_chart(shell: Shell) -> None:
-    shown = shell("dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6")
-    assert (shown.returncode, shown.stderr) == (0, "")
+def test_the_error_of_so_many_rows_with_a_chart() -> None:
+    shown = plan("--rows 1e6 --columns 20 --epsilon 1 --delta 1e-6")
     expected = dpcov.plan(n_rows=10**6, n_columns=21, epsilon=1, delta=1e-6)
     for entry in expected.entries:
-        (line,) = [line for line in shown.stdout.splitlines() if line.startswith(f"{entry.method} ")]
+        (line,) = [line for line in shown.splitlines() if line.startswith(f"{entry.method} ")]
         assert entry.basis in line
-    assert f"{expected['whitening'].error:.3g}" in shown.stdout
-    assert "o whitening   * gaussian" in shown.stdout
+    assert f"{expected['whitening'].error:.3g}" in shown
+    assert "o whitening   * gaussian" in shown
 
 
 def test_the_rows_for_an_error() -> None:
     expected = dpcov.plan(error=0.1, n_columns=21, rho=0.5)
-    assert f"{expected['whitening'].rows:,.0f}" in invoke("--error 0.1 --columns 20 --rho 0.5")
+    assert f"{expected['whitening'].rows:,.0f}" in plan("--error 0.1 --columns 20 --rho 0.5")
 
 
 def test_json_is_the_plan() -> None:
-    shown = invoke("--rows 1e5 --columns 20 --rho 0.5 --json")
+    shown = plan("--rows 1e5 --columns 20 --rho 0.5 --json")
     assert json.loads(shown) == dpcov.plan(n_rows=10**5, n_columns=21, rho=0.5).to_dict()
 
 
@@ -49,7 +43,7 @@ def test_wrong_arguments() -> None:
         "--rows 10 --rho 1",
         "--columns 20 --error 2 --rho 1",
     ):
-        failed = CliRunner().invoke(app, ["plan", *line.split()])
+        failed = run(f"dpcov plan {line}")
         assert failed.exit_code == 2, line
         assert not failed.stdout
 

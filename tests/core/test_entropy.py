@@ -13,6 +13,8 @@ from dpcov.core.noise import (
     discrete_gaussian,
 )
 
+pytestmark = pytest.mark.os_entropy
+
 
 def seeded(seed: int = 20240607) -> SeededBits:
     return SeededBits(np.random.default_rng(seed))

@@ -16,7 +16,7 @@ from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold, truncat
 
 # The probability with which a correct sampler fails one statistical test. Seeds are fixed, so a
 # test that passes keeps passing.
-ERROR = 1e-6
+ERROR = 1e-9
 COUNT = 8000
 SCALES = [Fraction(1, 2), Fraction(2), Fraction(10, 3), Fraction(50)]
 WRONG_SCALE = Fraction(11, 10)

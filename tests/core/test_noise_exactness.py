@@ -32,7 +32,7 @@ from dpcov.core.noise import (
 
 # The probability with which a correct sampler fails one statistical test. Seeds are fixed, so a
 # test that passes keeps passing; only the comparison with OpenDP draws anew each time.
-ERROR = 1e-6
+ERROR = 1e-9
 COUNT = 200_000
 # sigma 10% too large and 10% too small.
 WRONG_VARIANCES = [Fraction(121, 100), Fraction(81, 100)]

@@ -7,18 +7,23 @@ let it pass and before its noise is drawn. Evidence survives SIGKILL, as the led
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
-import time
+import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from fractions import Fraction
+from itertools import count
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 
 import dpcov
 from dpcov.core import (
+    Budget,
     BudgetError,
     Clipping,
     Curator,
@@ -27,12 +32,13 @@ from dpcov.core import (
     PrivacyCost,
     identity_map,
 )
-from dpcov.ledger import Ledger, budget_for
+from dpcov.ledger import Ledger, budget, budget_for, file
 from dpcov.ledger.budget import LedgerBudget
 from dpcov.sources import open_source
 
 DATASET = "people"
 COST = Fraction(1, 1000)
+PATIENCE = 600.0  # seconds until a process that waits for others takes them for lost
 ROWS = np.random.default_rng(0).normal(size=(50, 2))
 
 Charge = Callable[[LedgerBudget, PrivacyCost, str], None]
@@ -60,31 +66,59 @@ def leave_evidence_too_early(folder: Path) -> None:
     LedgerBudget.charge = recorded  # type: ignore[method-assign]
 
 
-def look_before_the_transaction(_folder: Path) -> None:
+def look_before_the_transaction(others: Barrier) -> None:
     """Broken: what is left is looked up in one transaction and charged in another."""
 
     def charge(self: Ledger, dataset: str, cost: PrivacyCost, *, method: str, **_: object) -> int:
         account = self.check(dataset, cost)
-        time.sleep(0.2)
+        # Every racer has looked before the first one charges, however slow it is.
+        others.wait(PATIENCE)
         with self._file.writing() as rows:
             return self._append(rows, account.name, "charge", cost, method=method)
 
     Ledger.charge = charge  # type: ignore[method-assign]
 
 
+def die_at_line(folder: Path, prepare: Callable[[Path], None], number: int) -> None:
+    """Release in half, and be killed on the way from the charge to the settlement.
+
+    Lines of the ledger's budget and of its file, where transactions begin and end, are counted from 0 as
+    they run: the process dies before line `number`, or ends well if there are fewer.
+    """
+    prepare(folder)
+    paid = _half_paid(folder)
+    watched = {budget.__file__, file.__file__}
+    lines = count()
+
+    def watch(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename not in watched:
+            return None
+        if event == "line" and next(lines) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return watch
+
+    sys.settrace(watch)
+    _answer_half(paid)
+
+
 def release_for_ever(folder: Path, prepare: Callable[[Path], None], start: Barrier) -> None:
     """Release again and again, in whole and in half, until killed."""
     prepare(folder)
-    start.wait()
+    start.wait(PATIENCE)
     while True:
         _release(folder)
-        _release_half(folder)
+        _answer_half(_half_paid(folder))
 
 
-def release_until_refused(folder: Path, prepare: Callable[[Path], None], start: Barrier) -> None:
-    """Release until the ledger refuses: it is spent, or overspent and said to be damaged."""
-    prepare(folder)
-    start.wait()
+def release_until_refused(folder: Path, others: Barrier | None, start: Barrier) -> None:
+    """Release until the ledger refuses: it is spent, or overspent and said to be damaged.
+
+    Racers that share `others` are broken: they look before the transaction.
+    """
+    leave_evidence(folder)
+    if others is not None:
+        look_before_the_transaction(others)
+    start.wait(PATIENCE)
     try:
         while True:
             _release(folder)
@@ -114,17 +148,17 @@ def check_ledger(folder: Path) -> str:
 
 
 def _write(folder: Path, cost: PrivacyCost) -> None:
-    file = os.open(folder / f"evidence-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(file, f"{cost.rho}\n".encode())
-    os.close(file)
+    descriptor = os.open(folder / f"evidence-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(descriptor, f"{cost.rho}\n".encode())
+    os.close(descriptor)
 
 
 def _release(folder: Path) -> None:
     dpcov.release(ROWS, rho=COST, method="gaussian", radius=3.0, ledger=folder / "budget.db", dataset=DATASET)
 
 
-def _release_half(folder: Path) -> None:
-    paid = budget_for(
+def _half_paid(folder: Path) -> AbstractContextManager[Budget]:
+    return budget_for(
         PrivacyCost(COST),
         ledger=folder / "budget.db",
         dataset=DATASET,
@@ -133,6 +167,9 @@ def _release_half(folder: Path) -> None:
         private=True,
         allow_seeded=False,
     )
-    with paid as budget:
-        curator = Curator(open_source(ROWS), budget, OSEntropy())
+
+
+def _answer_half(paid: AbstractContextManager[Budget]) -> None:
+    with paid as opened:
+        curator = Curator(open_source(ROWS), opened, OSEntropy())
         curator.gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half")

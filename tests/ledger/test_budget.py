@@ -141,7 +141,7 @@ def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
 
     def interrupted(self: Curator, *arguments: Any, **options: Any) -> NoisyGram:
         gram(self, *arguments, **options)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return gram(self, *arguments, **options)
 
     monkeypatch.setattr(Curator, "gram", interrupted)

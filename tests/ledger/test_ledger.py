@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcov.core import ArgumentError, BudgetError, LedgerError, PrivacyCost, resolve_budget
@@ -289,7 +289,7 @@ def test_a_ledger_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(
     steps=st.lists(st.tuples(st.fractions(0, 1), st.one_of(st.none(), st.fractions(0, 1))), max_size=8),
     total=st.fractions(Fraction(1, 100), 2),

@@ -147,6 +147,19 @@ class Receipt:
         In the order of spending.
     private : bool
         False when the noise came from a seeded generator: then nothing is guaranteed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> print(made.receipt.spent)
+    rho=1
+    >>> made.receipt.charges[-1].purpose
+    'the released matrix'
+    >>> made.receipt.private
+    True
     """
 
     limit: PrivacyCost

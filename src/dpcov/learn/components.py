@@ -50,6 +50,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
     size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
     it gets: sensitive rows stay sensitive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.learn import PrivatePCA
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> pca = PrivatePCA(n_components=1, rho=1).fit(people)
+    >>> pca.components_.round(1)
+    array([[0.8, 0.6]])
+    >>> pca.transform(people).shape
+    (50000, 1)
     """
 
     def __init__(

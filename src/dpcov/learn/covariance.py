@@ -39,6 +39,15 @@ class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
     *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
     size that differ in one row; attributes are post-processing. `score` and `mahalanobis` are plain functions
     of the rows they get: what they tell about sensitive rows is not private.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.learn import PrivateCovariance
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> PrivateCovariance(rho=1).fit(people).covariance_.round(-1)
+    array([[100.,  60.],
+           [ 60.,  60.]])
     """
 
     def _learn(self, made: Release, features: Sequence[str]) -> None:

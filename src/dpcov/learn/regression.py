@@ -46,6 +46,17 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     `predict` and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
 
     Weights of rows are not supported: they would have to be public, and change what one row can do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.learn import PrivateLinearRegression
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> fit = PrivateLinearRegression(rho=1).fit(people[:, :1], people[:, 1])
+    >>> fit.coef_.round(1), round(fit.intercept_)
+    (array([0.6]), -40)
+    >>> fit.predict([[180.0]]).round()
+    array([68.])
     """
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -148,6 +159,14 @@ class PrivateRidge(PrivateLinearRegression):
     -----
     *Formal guarantee.* As for `PrivateLinearRegression`. To compare penalties, make one release and use
     `from_release` with each: a search that refits spends the budget every time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.learn import PrivateRidge
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> PrivateRidge(ridge=1.0, rho=1).fit(people[:, :1], people[:, 1]).coef_.round(1)
+    array([0.3])
     """
 
     def __init__(

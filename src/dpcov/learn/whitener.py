@@ -38,6 +38,15 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
 
     A combination of columns that cannot be told from noise cannot be made white: `fit` raises an
     `UnresolvedError` that names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.learn import PrivateWhitener
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> np.cov(PrivateWhitener(rho=1).fit_transform(people).T).round(1) + 0.0
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     def _learn(self, made: Release, features: Sequence[str]) -> None:

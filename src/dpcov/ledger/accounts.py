@@ -34,6 +34,15 @@ class Account:
         Who opened the account: the operating system's name for the process's owner.
     time : datetime
         When, in UTC by the machine's clock.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> ledger = dpcov.Ledger.create("budget.db")
+    >>> account = ledger.add_dataset("people", rho=1)
+    >>> account.name, str(account.total), str(account.spent)
+    ('people', 'rho=1', 'rho=0')
     """
 
     name: str
@@ -74,6 +83,17 @@ class Entry:
     time : datetime
         When it was charged, in UTC by the machine's clock. A settlement has the time of its charge, so
         that how long a release took is not recorded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> ledger = dpcov.Ledger.create("budget.db")
+    >>> account = ledger.add_dataset("people", rho=1)
+    >>> rows = np.random.default_rng(0).normal(size=(1_000, 2))
+    >>> made = dpcov.release(rows, rho=0.25, ledger=ledger, dataset="people", purpose="spring report")
+    >>> [(entry.number, entry.kind, entry.purpose, str(entry.cost)) for entry in ledger.history()]
+    [(1, 'charge', 'spring report', 'rho=0.25')]
     """
 
     number: int

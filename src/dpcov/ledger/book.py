@@ -37,6 +37,21 @@ class Ledger:
     ledger and dataset add up to at most what the ledger shows as spent, and that is at most the
     total. So everything released is delta-approximate rho-zCDP for the total, for tables that
     differ in one row (``docs/ledger.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> ledger = dpcov.Ledger.create("budget.db")
+    >>> account = ledger.add_dataset("people", rho=1)
+    >>> rows = np.random.default_rng(0).normal(size=(1_000, 2))
+    >>> made = dpcov.release(rows, rho=0.75, ledger=ledger, dataset="people")
+    >>> print(ledger.remaining("people"))
+    rho=0.25
+    >>> dpcov.release(rows, rho=0.5, ledger=ledger, dataset="people")
+    Traceback (most recent call last):
+        ...
+    dpcov.core.errors.BudgetError: dataset 'people' has rho=0.25 left of rho=1; this needs rho=0.5. ...
     """
 
     def __init__(self, file: LedgerFile) -> None:

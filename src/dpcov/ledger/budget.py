@@ -103,7 +103,24 @@ def budget_for(
     private: bool,
     allow_seeded: bool,
 ) -> AbstractContextManager[Budget]:
-    """Return a release's budget, paid for by `ledger` if there is one."""
+    """Return a release's budget, paid for by `ledger` if there is one.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.ledger import Ledger, budget_for
+    >>> ledger = Ledger.create("budget.db")
+    >>> account = ledger.add_dataset("people", rho=1)
+    >>> paying = budget_for(
+    ...     PrivacyCost(Fraction(1, 2)), ledger=ledger, dataset="people",
+    ...     method="own", purpose="", private=True, allow_seeded=False,
+    ... )
+    >>> with paying as budget:
+    ...     budget.charge(PrivacyCost(Fraction(1, 4)), "a query")
+    >>> print(ledger.account("people").spent)
+    rho=0.25
+    """
     if ledger is None:
         if dataset is not None or purpose:
             raise ArgumentError("dataset and purpose need a ledger to be recorded in; give ledger as well.")

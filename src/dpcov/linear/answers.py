@@ -19,7 +19,18 @@ _MOST_COLUMNS = 8
 
 
 class Interval(NamedTuple):
-    """Lower and upper bounds, arrays of the shape of the answer."""
+    """Lower and upper bounds, arrays of the shape of the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> lower, upper = made.mean().interval(0.99)
+    >>> bool((lower < upper).all())
+    True
+    """
 
     lower: Array
     upper: Array
@@ -43,6 +54,22 @@ class Answer:
         Whether errors include that the rows are a sample of a population.
     notes : tuple of str
         What should be known about these numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> answer = made.mean()
+    >>> answer.labels
+    (('height', 'weight'),)
+    >>> answer.values.round()
+    array([170.,  62.])
+    >>> answer.differs_from_zero()
+    array([ True,  True])
+    >>> bool((answer.standard_error < 0.1).all())
+    True
     """
 
     name: str
@@ -145,6 +172,18 @@ class Regression:
         Mean square of what is left unexplained.
     r_squared : Answer
         The share of the target's variance that is explained.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> fit = made.regress("weight", on=["height"])
+    >>> fit.coefficients.values[:1].round(1)
+    array([0.6])
+    >>> round(float(fit.r_squared), 1)
+    0.6
     """
 
     target: str
@@ -188,6 +227,18 @@ class Components:
         Its share of the total variance.
     directions : Answer
         One component a line; the coefficient of largest size is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> found = made.pca()
+    >>> found.directions.labels
+    (('PC1', 'PC2'), ('height', 'weight'))
+    >>> found.variances.values.round(-1)
+    array([140.,  20.])
     """
 
     variances: Answer
@@ -225,6 +276,18 @@ class Spectrum:
         Largest first. They are the variances of uncorrelated combinations of standardised columns.
     floor : ndarray
         For each, what it must exceed to be told from noise; NaN where the law of the noise is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> found = made.spectrum()
+    >>> found.columns
+    ('height', 'weight')
+    >>> found.eigenvalues.values.round(1)
+    array([1.8, 0.2])
     """
 
     columns: tuple[str, ...]
@@ -247,6 +310,16 @@ class Whitening:
         Subtracted first.
     matrix : ndarray, shape (d, d)
         The symmetric inverse root of the covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> whitening = made.whiten()
+    >>> whitening.transform([[170, 62]]).round(1) + 0.0
+    array([[0., 0.]])
     """
 
     columns: tuple[str, ...]

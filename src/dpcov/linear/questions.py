@@ -37,6 +37,15 @@ class Questions:
         The law of its noise; None if nothing was released, or the noise is not additive.
     losses : tuple of LossLaw
         What clipping took away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.linear import Questions
+    >>> moment = np.array([[5.0, 2.0], [2.0, 1.0]])
+    >>> asked = Questions(("height",), 100, moment, None, ())
+    >>> asked.variance(None, sampling=False).values
+    array([1.])
     """
 
     columns: tuple[str, ...]

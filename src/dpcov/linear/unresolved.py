@@ -84,7 +84,7 @@ def find_unresolved(
     >>> from dpcov.linear.unresolved import find_unresolved
     >>> twice = np.array([[1.0, 2.0], [2.0, 4.0]])
     >>> [str(found) for found in find_unresolved(twice, np.eye(2), 0.01, ("a", "b"))]
-    ['a - 0.5 b']
+    ['b - 2 a']
     """
     size = len(names)
     values, forms = _in_noise_units(covariance, factor)

@@ -87,6 +87,15 @@ def covering_radius(
     *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row. With probability 0.99
     at most ``outside_at_most`` rows are longer, and the radius is at most 1.1 times the length of the
     longest row. Rows with a missing or infinite value count as rows of zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> found = dpcov.covering_radius(people, rho=1)
+    >>> bool(np.quantile(np.linalg.norm(people, axis=1), 0.99) < found.radius < 300)
+    True
     """
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
     with opened(data, limit, "covering radius", **access) as curator:
@@ -109,6 +118,15 @@ def enclosing_ball(
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> found = dpcov.enclosing_ball(people, rho=1)
+    >>> bool(found.radius < dpcov.covering_radius(people, rho=1).radius)
+    True
     """
     limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
     with opened(data, limit, "enclosing ball", constant=True, **access) as curator:
@@ -145,6 +163,15 @@ def least_eigenvalue(
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row. *Utility.* If the least eigenvalue of
     every group is within 1 +- alpha of the table's, the result is between (1 - alpha)^2 and 1 + alpha of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> rows = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[1, 0.5], [0, 1]]
+    >>> found = dpcov.least_eigenvalue(rows, m=500, epsilon=1, delta=1e-6, radius=10.0)
+    >>> 0.25 * 0.6 < found.value < 1.5 * 0.6
+    True
     """
     limit, spent = _approximate_limit(epsilon, delta)
     with opened(data, limit, "least eigenvalue", **access) as curator:
@@ -177,6 +204,14 @@ def subsamplability(
     Notes
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> rows = np.random.default_rng(0).normal(size=(100_000, 2))
+    >>> dpcov.subsamplability(rows, m=500, epsilon=1, delta=1e-6, radius=10.0).passed
+    True
     """
     limit, spent = _approximate_limit(epsilon, delta)
     share = _alpha(alpha)
