@@ -41,7 +41,7 @@ def save_release(release: Release, path: str | Path) -> None:
     Parameters
     ----------
     release : Release
-        What to write.
+        The release to write.
     path : path
         Usually with the suffix ``.dpcov``. An existing file is replaced in one step.
     """
@@ -221,7 +221,17 @@ def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
 
 
 def to_plain(value: Any) -> Any:
-    """Return what JSON can hold; a float that is not finite becomes ``{"float": "inf"}``."""
+    """Return what JSON can hold; a float that is not finite becomes ``{"float": "inf"}``.
+
+    Examples
+    --------
+    >>> import math
+    >>> from dpcov.artefact import from_plain, to_plain
+    >>> to_plain({"bounds": (0.5, math.inf)})
+    {'bounds': [0.5, {'float': 'inf'}]}
+    >>> from_plain(to_plain({"bounds": (0.5, math.inf)}))
+    {'bounds': [0.5, inf]}
+    """
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -43,7 +43,7 @@ class PlanEntry:
     Attributes
     ----------
     method : str
-        Its name.
+        The method's name, as in ``dpcov.methods()``; with ``-paper``, with the constants of the paper.
     error : float
         Relative error in the worst direction, ``|S^-1/2 S~ S^-1/2 - I|``: predicted if the rows were given.
         Infinite where nothing is promised, NaN where the method needs epsilon and delta and has none.
@@ -75,17 +75,17 @@ class Plan:
     n_columns : int
         Columns, the constant one included.
     rho : float
-        The budget.
+        The budget in zCDP.
     epsilon, delta : float or None
         For methods that need them.
     condition : float
-        Largest over least eigenvalue.
+        The ratio of the largest to the least eigenvalue that the answers are about.
     failure : float
-        With which guarantees may fail.
+        The probability with which a guarantee may fail.
     n_rows, error : float or None
         The one that was given.
     entries : tuple of PlanEntry
-        The answers.
+        One answer for each method.
 
     Notes
     -----

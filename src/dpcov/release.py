@@ -41,7 +41,7 @@ class Release:
     n_rows : int
         The public number of rows.
     method : str
-        Which method made it.
+        The name of the method that made it.
     options : mapping
         What the method was told.
     receipt : Receipt
@@ -251,7 +251,7 @@ class Release:
         Raises
         ------
         UnresolvedError
-            If a combination of the predictors cannot be told from noise, and `ridge` is 0.
+            If a combination of the predictors is below the noise, and `ridge` is 0.
 
         Examples
         --------

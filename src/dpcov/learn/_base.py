@@ -198,7 +198,7 @@ class FeaturesOnly(PrivateEstimator):
         Raises
         ------
         UnresolvedError
-            If what is asked for cannot be told from noise. The budget is spent then, and the release kept
+            If what is asked for is below the noise. The budget is spent then, and the release kept
             as ``release_``.
         """
         rows = self._read_for_fit(X)

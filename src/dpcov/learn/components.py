@@ -24,7 +24,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     Parameters
     ----------
     n_components : int, optional
-        How many to keep; all by default.
+        The number of components to keep; all by default.
     rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
@@ -37,13 +37,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     explained_variance_ratio_ : ndarray, shape (n_components,)
         Shares of the whole variance.
     mean_ : ndarray, shape (n_features,)
-        The means.
+        The private means of the features.
     n_components_ : int
-        How many there are.
+        The number of components.
     release_ : Release
         For any other linear question; ``release_.pca()`` gives these numbers with intervals.
     receipt_ : Receipt
-        What was spent.
+        The budget that `fit` spent, query by query.
 
     Notes
     -----

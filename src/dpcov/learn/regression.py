@@ -27,9 +27,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     Attributes
     ----------
     coef_ : ndarray, shape (n_features,)
-        The slopes.
+        The slope of each feature.
     intercept_ : float
-        The intercept.
+        The prediction where all features are zero.
     regression_ : Regression
         The same with standard errors and intervals.
     target_ : str
@@ -37,7 +37,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     release_ : Release
         For any other linear question about the features and the target.
     receipt_ : Receipt
-        What was spent.
+        The budget that `fit` spent, query by query.
 
     Notes
     -----
@@ -76,7 +76,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         Raises
         ------
         UnresolvedError
-            If a combination of the features cannot be told from noise. The budget is spent then, and the
+            If a combination of the features is below the noise. The budget is spent then, and the
             release kept as ``release_``; ``PrivateRidge.from_release`` can use it.
         """
         rows = self._read_for_fit(X)

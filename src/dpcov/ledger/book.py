@@ -73,7 +73,7 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """Where the ledger is."""
+        """The ledger's file."""
         return self._file.path
 
     def add_dataset(
@@ -106,13 +106,13 @@ class Ledger:
         return self.account(name)
 
     def accounts(self) -> tuple[Account, ...]:
-        """Return every dataset's budget, in order of name."""
+        """Return the budget of every dataset, in the order of their names."""
         with self._file.reading() as rows:
             keys = [key for (key,) in rows.execute("SELECT key FROM dataset ORDER BY key")]
             return tuple(self._account(rows, key) for key in keys)
 
     def account(self, dataset: str) -> Account:
-        """Return one dataset's budget."""
+        """Return the budget of one dataset and what was spent of it."""
         with self._file.reading() as rows:
             return self._account(rows, dataset)
 

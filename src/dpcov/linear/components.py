@@ -29,13 +29,13 @@ def principal_components(
     Parameters
     ----------
     questions : Questions
-        The release.
+        The release to ask.
     n_components : int, optional
-        How many; all by default.
+        The number of components to return; all by default.
     columns : sequence of str, optional
-        Among which columns.
+        The columns to use; all by default.
     sampling : bool
-        Whether errors include sampling.
+        Whether errors also cover that the rows are a sample of a population.
 
     Notes
     -----
@@ -110,7 +110,7 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     questions : Questions
         The release. Without a constant, its second moment takes the covariance's place.
     sampling : bool
-        Whether errors include sampling.
+        Whether errors also cover that the rows are a sample of a population.
     """
     chosen = list(questions.varying)
     if not chosen:

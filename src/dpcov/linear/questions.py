@@ -28,7 +28,7 @@ class Questions:
     Attributes
     ----------
     columns : tuple of str
-        Without the constant.
+        Names of the table's columns; the constant is not among them.
     n_rows : int
         The public number of rows.
     moment : ndarray
@@ -36,7 +36,7 @@ class Questions:
     noise : NoiseLaw, optional
         The law of its noise; None if nothing was released, or the noise is not additive.
     losses : tuple of LossLaw
-        What clipping took away.
+        The laws of what clipping took away.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Questions:
 
     @cached_property
     def law(self) -> ErrorLaw:
-        """The law of errors."""
+        """The law of the errors of all answers."""
         sigma = math.nan if self.noise is None else self.noise.sigma
         draws = None
         if self.losses:
@@ -137,7 +137,7 @@ class Questions:
         return self.answer("second moment", self.moment, (names, names), response, sampling=sampling)
 
     def mean(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Means of the complete rows."""
+        """Return the means of the complete rows."""
         chosen = self.choose(columns, "a mean")
         response = self.geometry.of_mean().select(np.asarray(chosen))
         return self.answer(
@@ -145,7 +145,7 @@ class Questions:
         )
 
     def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Covariances, dividing by the number of rows."""
+        """Return covariances; sums are divided by the number of rows."""
         chosen = self.choose(columns, "a covariance")
         forms = np.eye(len(self.columns))[chosen]
         names = self.names(chosen)
@@ -159,7 +159,7 @@ class Questions:
         )
 
     def variance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Variances, dividing by the number of rows."""
+        """Return variances; sums are divided by the number of rows."""
         chosen = self.choose(columns, "a variance")
         diagonal = np.arange(len(chosen))
         response = self.geometry.of_products(np.eye(len(self.columns))[chosen])
@@ -173,7 +173,7 @@ class Questions:
         )
 
     def correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Correlations; NaN for a column whose own variance is within the noise."""
+        """Return correlations; NaN for a column that is below the noise by itself."""
         chosen = self.choose(columns, "a correlation")
         names = self.names(chosen)
         lost = [bool(self._find_unresolved([i])) for i in chosen]
@@ -198,7 +198,7 @@ class Questions:
         )
 
     def precision(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Invert the covariance."""
+        """Return the inverse of the covariance."""
         chosen = self.choose(columns, "a precision matrix")
         inverse = self.inverse_covariance(chosen, "The precision matrix")
         forms = inverse @ np.eye(len(self.columns))[chosen]
@@ -207,7 +207,7 @@ class Questions:
         return self.answer("precision", inverse, [names, names], response, sampling=sampling)
 
     def partial_correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Correlate each pair given all other chosen columns."""
+        """Return the correlation of each pair, given all other chosen columns."""
         chosen = self.choose(columns, "a partial correlation")
         inverse = self.inverse_covariance(chosen, "The partial correlation")
         spread = np.sqrt(np.diag(inverse))
@@ -233,7 +233,7 @@ class Questions:
         return Whitening(self.names(chosen), self.geometry.mean[chosen].copy(), (matrix + matrix.T) / 2)
 
     def names(self, chosen: Sequence[int]) -> tuple[str, ...]:
-        """Names of columns by place."""
+        """Return the names of columns, given their places."""
         return tuple(self.columns[i] for i in chosen)
 
     def choose(self, columns: Sequence[str] | None, what: str) -> list[int]:
@@ -246,7 +246,7 @@ class Questions:
         return find_columns(self.columns, columns, "columns")
 
     def inverse_covariance(self, chosen: Sequence[int], what: str) -> Array:
-        """Invert the covariance of some columns, or say which combination of them is not resolved."""
+        """Return the inverse covariance of some columns, or raise if a combination is below the noise."""
         self.refuse_unresolved(chosen, what, "leave one of these columns out with columns=[...]")
         covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
         spread = np.sqrt(np.diag(covariance))

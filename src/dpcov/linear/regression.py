@@ -22,7 +22,7 @@ def regress(
     Parameters
     ----------
     questions : Questions
-        The release.
+        The release to ask.
     target : str
         The column to explain.
     on : sequence of str
@@ -30,7 +30,7 @@ def regress(
     ridge : float
         Penalty on the squared coefficients, each in units of its column's spread.
     sampling : bool
-        Whether errors include sampling.
+        Whether errors also cover that the rows are a sample of a population.
     """
     goal = find_column(questions.columns, target, "target")
     chosen = find_columns(questions.columns, on, "on")

@@ -30,7 +30,7 @@ from dpcov.laws import LossLaw
 _DRAWS_A_LAW = 4
 _SEED = 0
 # How evenly rows beyond are spread: the shape of a gamma law for the share of a direction. Where some rows
-# agree in a direction of their own, others may as well, in directions that were not told from noise.
+# agree in a direction of their own, others may as well, in directions below the noise.
 _EVENNESS = 8.0
 _EVENNESS_BESIDE_HEAVY = 2.0
 _BISECTIONS = 45

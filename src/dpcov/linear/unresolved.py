@@ -70,13 +70,13 @@ def find_unresolved(
     Parameters
     ----------
     covariance : ndarray, shape (m, m)
-        Of the columns, released.
+        The released covariance of the columns.
     factor : ndarray, shape (m, k)
         Its noise is ``factor @ N @ factor.T``.
     sigma : float
-        Of N.
+        The standard deviation of N on its diagonal.
     names : sequence of str
-        The columns.
+        The names of the columns.
 
     Examples
     --------

@@ -32,9 +32,9 @@ class Method:
     name : str
         What ``dpcov.release(..., method=name)`` takes.
     citation : str
-        Where it comes from.
+        The work that it comes from.
     privacy : str
-        The guarantee.
+        The guarantee for replacing one row.
     needs : str
         What must be told, and must not come from the rows.
     algorithm : str

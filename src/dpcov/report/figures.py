@@ -84,10 +84,7 @@ def spectrum_figure(spectrum: SpectrumData) -> Markup:
         for i in ticks
         if i == count - 1 or count - 1 - i >= max(1, count // 24)
     ]
-    label = (
-        f"{count} eigenvalues of the correlation matrix on a log scale; {spectrum.above} lie above "
-        "the noise floor."
-    )
+    label = f"{count} eigenvalues of the correlation matrix and the noise below them, on a log scale."
     return _svg("spectrum", _WIDTH, _HEIGHT, label, parts)
 
 
@@ -118,7 +115,7 @@ def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup
             parts.append(f'<text class="{kind}" {place} text-anchor="middle">{text}</text>')
     hidden = int((~told[~np.eye(size, dtype=bool)]).sum()) // 2
     pairs = size * (size - 1) // 2
-    summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs cannot be told from zero."
+    summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs may be zero."
     return _svg("heatmap", margin + side, margin + side, summary, parts)
 
 
