@@ -23,8 +23,8 @@ def log_chart(
     >>> curve = [(10.0, 0.1), (100.0, 0.01), (1000.0, 0.001)]
     >>> print(log_chart({"noise": curve}, x="rows", y="error", width=20, height=3))
     error
-          0.1 |ooooo
-         0.01 |     oooooooooo
+          0.1 |oooooo
+         0.01 |      ooooooooo
         0.001 |               ooooo
               +--------------------
                10    1e+02    1e+03  rows

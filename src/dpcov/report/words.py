@@ -31,7 +31,7 @@ def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
     >>> from dpcov.core import PrivacyCost
     >>> from dpcov.report.words import epsilon_at
     >>> round(epsilon_at(PrivacyCost(Fraction(1, 100)), Fraction(1, 10**6)), 3)
-    0.672
+    0.622
     """
     if cost.rho == 0 and cost.delta <= delta:
         return 0.0
