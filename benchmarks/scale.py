@@ -25,7 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpcov
-from dpcov.core import Clipping, integer_map
+from dpcov.core import (
+    Clipping,
+)
+from dpcov.maps import integer_map
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.sampling import SampledTask

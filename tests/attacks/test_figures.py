@@ -14,7 +14,12 @@ from attacks.test_sums import change, rounding_tables, running_sum
 from audit.harness import finest_bit
 from audit.record import record
 
-from dpcov.core import Clipping, OSEntropy, SeededBits, identity_map
+from dpcov.core import (
+    Clipping,
+    OSEntropy,
+    SeededBits,
+)
+from dpcov.maps import identity_map
 
 pytestmark = pytest.mark.audit
 

@@ -25,8 +25,8 @@ from dpcov.core import (
     LogNormGrid,
     OSEntropy,
     PrivacyCost,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 DRAWS = 300

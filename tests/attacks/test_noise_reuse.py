@@ -24,8 +24,8 @@ from dpcov.core import (
     PrivacyCost,
     RowTask,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource, open_source
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcov import opening
 from dpcov.core import Clipping, Curator, SeededBits, curator
-from dpcov.core.laplace import discrete_laplace, truncated_laplace
+from dpcov.paper.queries.laplace import discrete_laplace, truncated_laplace
 from dpcov.core.noise import discrete_gaussian
 from dpcov.core.queries.gram import GramTask
 from dpcov.paper.queries import aggregation, multiplicative, subsample

@@ -31,9 +31,9 @@ from dpcov.core import (
     OSEntropy,
     PrivacyCost,
     Rule,
-    Shrinking,
-    identity_map,
 )
+from dpcov.maps import identity_map
+from dpcov.paper.queries import Shrinking
 from dpcov.sources import ArraySource
 
 RHO = Fraction(1)

@@ -11,7 +11,7 @@ from audit.record import record
 from scipy.stats import spearmanr
 
 from dpcov.core import OSEntropy
-from dpcov.core.laplace import discrete_laplace
+from dpcov.paper.queries.laplace import discrete_laplace
 from dpcov.core.noise import discrete_gaussian
 
 pytestmark = pytest.mark.audit

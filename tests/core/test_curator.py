@@ -25,11 +25,10 @@ from dpcov.core import (
     RowTask,
     Rule,
     SeededBits,
-    Shrinking,
-    identity_map,
-    integer_map,
     sampled_rows,
 )
+from dpcov.maps import identity_map, integer_map
+from dpcov.paper.queries import Shrinking
 from dpcov.core.queries.gram import GramTask
 from dpcov.sources import ArraySource
 

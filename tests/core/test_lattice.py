@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, identity_map, integer_map
+from dpcov.core import (
+    ArgumentError,
+)
+from dpcov.maps import identity_map, integer_map
 from dpcov.core.lattice import Lattice, LatticeMap, MappedRows
 
 HOSTILE = [

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, identity_map, sampling
+from dpcov.core import (
+    Clipping,
+    sampling,
+)
+from dpcov.maps import identity_map
 from dpcov.core.entropy import SeededBits
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask

@@ -17,8 +17,8 @@ from dpcov.core import (
     Report,
     RowTask,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.core.budget import Number
 from dpcov.sources import ArraySource
 

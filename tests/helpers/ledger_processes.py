@@ -25,8 +25,8 @@ from dpcov.core import (
     LedgerError,
     OSEntropy,
     PrivacyCost,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.ledger import Ledger, budget_for
 from dpcov.ledger.budget import LedgerBudget
 from dpcov.sources import open_source

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.core import Budget, Clipping, Curator, NoisyGram, PrivacyCost, identity_map, noise
+from dpcov.core import (
+    Budget,
+    Clipping,
+    Curator,
+    NoisyGram,
+    PrivacyCost,
+    noise,
+)
+from dpcov.maps import identity_map
 from dpcov.ledger import Ledger
 from dpcov.ledger.budget import LedgerBudget
 

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, RowTask, identity_map
+from dpcov.core import (
+    Clipping,
+    RowTask,
+)
+from dpcov.maps import identity_map
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask, GroupGramTask
 from dpcov.core.sampling import SampledTask

@@ -31,8 +31,8 @@ from dpcov.core import (
     PrivacyCost,
     SourceChangedError,
     SourceError,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.tasks import RowTask

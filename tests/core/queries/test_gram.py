@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import identity_map, integer_map
+from dpcov.maps import identity_map, integer_map
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Lattice, MappedRows
 from dpcov.core.queries.gram import Clipping, GramTask, GroupGramTask, Rule, Shrinking, ShrinkingMemory

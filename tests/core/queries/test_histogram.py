@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import identity_map, integer_map
+from dpcov.maps import identity_map, integer_map
 from dpcov.core.lattice import LatticeMap
 from dpcov.core.queries.histogram import LogNormGrid, LogNormTask
 from dpcov.sources import ArraySource

@@ -12,11 +12,11 @@ from dpcov.core import (
     ArgumentError,
     BudgetError,
     Clipping,
-    NoisyAggregate,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
+from dpcov.paper.queries import NoisyAggregate
 from dpcov.core.budget import Number
 from dpcov.core.queries.gram import GroupGramTask
 from dpcov.paper.queries.groups import agreeing_pairs, random_groups

@@ -13,8 +13,8 @@ from dpcov.core import (
     Curator,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.paper.queries.subsample import groups_for_agreement, stable_histogram
 from dpcov.sources import ArraySource
 

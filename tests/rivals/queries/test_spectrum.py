@@ -19,8 +19,8 @@ from dpcov.core import (
     OSEntropy,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.rivals.queries.spectrum import certified_eigenvalues, eigenvalue_error
 from dpcov.sources import ArraySource
 

@@ -16,8 +16,8 @@ from dpcov.core import (
     Curator,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.rivals.queries.unvetted import bingham
 from dpcov.rivals.queries.unvetted.bingham import (
     accepted_draws,

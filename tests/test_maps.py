@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, integer_map
+from dpcov.core import (
+    ArgumentError,
+)
+from dpcov.maps import integer_map
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 64])
