@@ -20,6 +20,7 @@ from dpcov.core import (
     BudgetError,
     Clipping,
     Curator,
+    Gram,
     OSEntropy,
     PrivacyCost,
     RowTask,
@@ -33,7 +34,7 @@ ASK = Clipping(identity_map(3), 2.0)
 
 
 def ask(curator: Curator) -> bytes:
-    return curator.gram(ASK, 1, purpose="attack").integers.tobytes()
+    return curator.ask(Gram(ASK, 1, purpose="attack")).integers.tobytes()
 
 
 def make_curator(bits: OSEntropy | SeededBits | None = None) -> Curator:

@@ -18,9 +18,9 @@ from dpcov.core import (
     Clipping,
     Rule,
 )
-from dpcov.maps import identity_map
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 Array = NDArray[Any]

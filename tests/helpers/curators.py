@@ -18,8 +18,8 @@ from dpcov.core import (
     RowTask,
     SeededBits,
 )
-from dpcov.maps import identity_map
 from dpcov.core.budget import Number
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from fractions import Fraction
 from multiprocessing.synchronize import Barrier
@@ -20,42 +20,42 @@ import numpy as np
 import dpcov
 from dpcov.core import (
     BudgetError,
+    Charge,
     Clipping,
     Curator,
+    Gram,
     LedgerError,
     OSEntropy,
     PrivacyCost,
 )
-from dpcov.maps import identity_map
 from dpcov.ledger import Ledger, budget_for
 from dpcov.ledger.budget import LedgerBudget
+from dpcov.maps import identity_map
 from dpcov.sources import open_source
 
 DATASET = "people"
 COST = Fraction(1, 1000)
 ROWS = np.random.default_rng(0).normal(size=(50, 2))
 
-Charge = Callable[[LedgerBudget, PrivacyCost, str], None]
-
 
 def leave_evidence(folder: Path) -> None:
     """Record every query of this process once its budget let it pass."""
-    charge: Charge = LedgerBudget.charge
+    charge = LedgerBudget.charge
 
-    def recorded(self: LedgerBudget, cost: PrivacyCost, purpose: str) -> None:
-        charge(self, cost, purpose)
-        _write(folder, cost)
+    def recorded(self: LedgerBudget, *charges: Charge) -> None:
+        charge(self, *charges)
+        _write(folder, charges)
 
     LedgerBudget.charge = recorded  # type: ignore[method-assign]
 
 
 def leave_evidence_too_early(folder: Path) -> None:
     """Broken: as if the noise was drawn first and the charge came after it."""
-    charge: Charge = LedgerBudget.charge
+    charge = LedgerBudget.charge
 
-    def recorded(self: LedgerBudget, cost: PrivacyCost, purpose: str) -> None:
-        _write(folder, cost)
-        charge(self, cost, purpose)
+    def recorded(self: LedgerBudget, *charges: Charge) -> None:
+        _write(folder, charges)
+        charge(self, *charges)
 
     LedgerBudget.charge = recorded  # type: ignore[method-assign]
 
@@ -113,9 +113,9 @@ def check_ledger(folder: Path) -> str:
     return ""
 
 
-def _write(folder: Path, cost: PrivacyCost) -> None:
+def _write(folder: Path, charges: Iterable[Charge]) -> None:
     file = os.open(folder / f"evidence-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(file, f"{cost.rho}\n".encode())
+    os.write(file, "".join(f"{charge.cost.rho}\n" for charge in charges).encode())
     os.close(file)
 
 
@@ -135,4 +135,4 @@ def _release_half(folder: Path) -> None:
     )
     with paid as budget:
         curator = Curator(open_source(ROWS), budget, OSEntropy())
-        curator.gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half")
+        curator.ask(Gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half"))

@@ -17,9 +17,9 @@ from dpcov.core import (
     ArgumentError,
     Clipping,
 )
-from dpcov.maps import identity_map
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource, open_source
 
 NAMES = ["a", "b", "c"]

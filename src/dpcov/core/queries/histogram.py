@@ -121,7 +121,7 @@ class NormHistogram(GaussianQuery):
     >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
     >>> grid = LogNormGrid(lowest=-1, highest=3, halves=1)
     >>> answer = curator.ask(NormHistogram(identity_map(2), grid, rho=1, purpose="norms"))
-    >>> np.abs(answer.counts - [0, 0, 0, 500, 0, 0, 0, 500, 0, 0]).max() < 10
+    >>> np.allclose(answer.counts, [0, 0, 0, 500, 0, 0, 0, 500, 0, 0], atol=10)
     True
     """
 

@@ -62,8 +62,8 @@ class Eigenvalues(GaussianQuery):
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row. By Hoffman and Wielandt the sorted eigenvalues move
-    by at most the Frobenius norm of the change, ``sqrt(2) B^2``; what float64 adds to it is certified after the
-    fact (``spectrum.md``). Every eigenvalue, rounded to an integer, gets discrete Gaussian noise.
+    by at most the Frobenius norm of the change, ``sqrt(2) B^2``; what float64 adds to it is certified after
+    the fact (``spectrum.md``). Every eigenvalue, rounded to an integer, gets discrete Gaussian noise.
 
     Examples
     --------
