@@ -88,7 +88,7 @@ class Curator:
         self._source = source
         self._budget = budget
         self._bits = bits
-        self._progress = progress or _silent
+        self._progress = progress or (lambda _purpose, _n_rows: nullcontext())
         n_rows, n_columns = source.n_rows, len(source.columns) + constant
         lattice = Lattice.for_table(n_rows, n_columns)
         self._table = Table(n_rows, n_columns, constant, source.in_memory, lattice)
@@ -182,8 +182,3 @@ class Curator:
         if totals[-1].size <= _LARGEST_KEPT_TOTAL:
             self._last = tasks[-1], totals[-1]
         return totals
-
-
-def _silent(purpose: str, n_rows: int) -> AbstractContextManager[None]:
-    del purpose, n_rows
-    return nullcontext()

@@ -146,8 +146,6 @@ class Gram(GaussianQuery):
     (1000, 0.013)
     >>> np.allclose(answer.mean(), [[0.5, 0.0], [0.0, 2.0]], atol=0.1)
     True
-    >>> print(curator.remaining)
-    rho=0.5
     """
 
     clipping: Clipping

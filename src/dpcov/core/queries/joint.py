@@ -17,13 +17,7 @@ from dpcov.core.tasks import RowTask, RowWorker
 
 @dataclass(frozen=True, eq=False)
 class JointTask:
-    """Runs every block of rows through a worker of each task; the total is theirs, one after another.
-
-    Parameters
-    ----------
-    tasks : tuple of RowTask
-        At least one.
-    """
+    """Runs every block of rows through a worker of each task; the total is theirs, one after another."""
 
     tasks: tuple[RowTask, ...]
 
