@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +41,8 @@ def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+# What every room but the core may use: none of it has anything to do with rows.
+TOOLS = ("dpcov.arrays", "dpcov.checks", "dpcov._extras")
 QUERIES = files("paper/queries", "rivals/queries")
 # These two open tables themselves, as `release` does.
 FRONT = {ROOT / "paper" / "parameters.py", ROOT / "rivals" / "compare.py"}
@@ -54,30 +59,92 @@ def outside(path: Path, *allowed: str) -> set[str]:
 
 @pytest.mark.parametrize("path", files("core"), ids=place)
 def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
-    # The curator's bases are queries of all rooms.
-    rooms = ("dpcov.paper.queries", "dpcov.rivals.queries") if path.name == "curator.py" else ()
-    assert not outside(path, "dpcov.core", *rooms)
+    assert not outside(path, "dpcov.core")
 
 
-@pytest.mark.parametrize("path", QUERIES, ids=place)
-def test_queries_see_the_core_and_queries_only(path: Path) -> None:
+def test_the_kernel_can_be_read_in_one_sitting() -> None:
+    assert sum(len(path.read_text().splitlines()) for path in files("core")) <= 2500
+
+
+@pytest.mark.parametrize("path", files("paper/queries"), ids=place)
+def test_queries_of_the_paper_see_the_core_and_each_other_only(path: Path) -> None:
+    assert not outside(path, "dpcov.core", "dpcov.paper.queries")
+
+
+@pytest.mark.parametrize("path", files("rivals/queries"), ids=place)
+def test_queries_of_the_rivals_see_the_core_and_queries_only(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.paper.queries", "dpcov.rivals.queries")
 
 
-@pytest.mark.parametrize("path", [*files("core"), *files("paper/queries")], ids=place)
-def test_core_and_paper_do_not_lean_on_unvetted_queries(path: Path) -> None:
-    if path.name != "curator.py":
-        assert not [name for name in imports(path) if name.startswith("dpcov.rivals")]
+def looks_at_rows(path: Path) -> set[str]:
+    """The classes and functions of `path` that take blocks of rows."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            if any(a.arg == "block" or "Block" in ast.unparse(a.annotation or a) for a in arguments):
+                found.add(node.name)
+    return found
+
+
+def attribute_calls(path: Path, name: str) -> list[str]:
+    """What `path` calls an attribute called `name` of."""
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call.value) for call in calls if isinstance(call, ast.Attribute) and call.attr == name
+    ]
+
+
+@pytest.mark.parametrize("path", files("."), ids=place)
+def test_rows_are_seen_by_row_tasks_in_queries_and_by_sources_only(path: Path) -> None:
+    parts = path.relative_to(ROOT).parts
+    # The arithmetic that row tasks share, and the protocol of a task.
+    shared = {"core/exact_blas.py", "core/lattice.py", "core/tasks.py"}
+    if "queries" not in parts and parts[0] != "sources" and place(path) not in shared:
+        assert looks_at_rows(path) == set()
+
+
+@pytest.mark.parametrize("path", files("."), ids=place)
+def test_the_curator_alone_holds_the_rows_charges_and_scans(path: Path) -> None:
+    if place(path) == "core/curator.py":
+        assert attribute_calls(path, "charge") == ["self._budget"]
+        assert attribute_calls(path, "scan") == ["self._source"]
+        return
+    held = {"_source", "_table"}
+    touched = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)]
+    assert not [node for node in touched if node.attr in held and "curator" in ast.unparse(node.value)]
+    if place(path) == "ledger/budget.py":
+        assert attribute_calls(path, "charge") == ["super()", "self._ledger"]
+    else:
+        assert not attribute_calls(path, "charge")
+    if path.relative_to(ROOT).parts[0] != "sources":
+        assert not attribute_calls(path, "scan")
+
+
+@pytest.mark.parametrize("path", files("."), ids=place)
+def test_what_queries_remember_is_read_in_queries_only(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "memory"]
+    assert not reads or "queries" in path.relative_to(ROOT).parts
+
+
+def test_the_default_loads_no_rival() -> None:
+    code = "import sys, dpcov; print([name for name in sys.modules if name.startswith('dpcov.rivals')])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("path", files("sources"), ids=place)
 def test_sources_see_the_core_only(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.sources", "dpcov._extras")
+    assert not outside(path, "dpcov.core", "dpcov.sources", *TOOLS)
 
 
 def sees_public_names_only(path: Path) -> bool:
     """Whether `path` imports public names of core and queries only, and none that hands out rows or noise."""
-    private = {"Source", "RowTask", "RowWorker", "Block", "OSEntropy"}
+    private = {"BitSource", "Block", "OSEntropy", "RowTask", "RowWorker", "SeededBits", "Source"}
     rooms = {"dpcov.core": dpcov.core, "dpcov.paper.queries": paper, "dpcov.rivals.queries": rivals}
     public = {f"{room}.{name}" for room, module in rooms.items() for name in module.__all__} | set(rooms)
     public -= {f"dpcov.core.{name}" for name in private}
@@ -87,7 +154,7 @@ def sees_public_names_only(path: Path) -> bool:
 @pytest.mark.parametrize("path", ESTIMATORS, ids=place)
 def test_methods_see_public_names_of_the_core_and_theory_only(path: Path) -> None:
     rooms = ("dpcov.methods", "dpcov.paper", "dpcov.rivals")
-    assert not outside(path, "dpcov.core", "dpcov.laws", "dpcov.checks", *rooms)
+    assert not outside(path, "dpcov.core", "dpcov.laws", "dpcov.maps", *TOOLS, *rooms)
     assert sees_public_names_only(path)
     # The first looks at rows, and is for public ones; the others open tables.
     closed = ("dpcov.paper.theory.public_rows", "dpcov.paper.parameters", "dpcov.rivals.compare")
@@ -96,12 +163,12 @@ def test_methods_see_public_names_of_the_core_and_theory_only(path: Path) -> Non
 
 @pytest.mark.parametrize("path", files("linear"), ids=place)
 def test_linear_questions_know_no_method_and_no_source(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.laws", "dpcov.checks", "dpcov._extras", "dpcov.linear")
+    assert not outside(path, "dpcov.core", "dpcov.laws", *TOOLS, "dpcov.linear")
 
 
-def test_laws_and_checks_see_the_core_only() -> None:
-    assert not outside(ROOT / "laws.py", "dpcov.core")
-    assert not outside(ROOT / "checks.py", "dpcov.core")
+@pytest.mark.parametrize("name", ["laws", "checks", "arrays", "_extras"])
+def test_laws_and_tools_see_the_core_only(name: str) -> None:
+    assert not outside(ROOT / f"{name}.py", "dpcov.core", "dpcov.arrays")
 
 
 @pytest.mark.parametrize("path", files("methods"), ids=place)
@@ -111,7 +178,7 @@ def test_the_default_does_not_know_the_other_rooms(path: Path) -> None:
 
 @pytest.mark.parametrize("path", files("paper/theory"), ids=place)
 def test_theory_sees_public_names_of_the_core_only_and_no_curator(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.paper.theory")
+    assert not outside(path, "dpcov.core", *TOOLS, "dpcov.paper.theory")
     assert sees_public_names_only(path)
     assert "dpcov.core.Curator" not in set(imports(path))
 
@@ -143,3 +210,7 @@ def test_the_checks_would_notice(tmp_path: Path) -> None:
     assert not sees_public_names_only(bad)
     bad.write_text("from dpcov.core import ArgumentError\n")
     assert sees_public_names_only(bad)
+    bad.write_text("def f(block, first): ...\nclass W:\n    def add(self, rows: Block): ...\n")
+    assert looks_at_rows(bad) == {"f", "add"}
+    bad.write_text("curator._budget.charge(1)\n")
+    assert attribute_calls(bad, "charge") == ["curator._budget"]

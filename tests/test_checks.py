@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcov.checks import choice, count, flag, number, positive, share
-from dpcov.core import ArgumentError, did_you_mean
+from dpcov.checks import choice, count, did_you_mean, flag, number, positive, share
+from dpcov.core import ArgumentError
 
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int64(3), np.float32(3), Fraction(3)])

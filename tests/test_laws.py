@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import dpcov
-from dpcov.core import Array
+from dpcov.arrays import Array
 from dpcov.laws import least_resolved, noise_norm, rarely_exceeded
 from dpcov.linear.unresolved import count_unresolved, find_unresolved
 

@@ -20,7 +20,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpcov.core import ArgumentError, Array, ArtefactError
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, ArtefactError
 
 MANIFEST = "manifest.json"
 _MOST_MANIFEST_BYTES = 1 << 26

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
-from dpcov.core import Array, Charge, PrivacyCost, Receipt
+from dpcov.arrays import Array
+from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import CONSTANT
 from dpcov.release import Release

@@ -5,6 +5,7 @@ Budgets are checked where they are kept exactly, by ``dpcov.core.resolve_budget`
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from contextlib import suppress
 from numbers import Real
 from typing import Any
 
-from dpcov.core import ArgumentError, did_you_mean
+from dpcov.core import ArgumentError
 
 _SHOWN = 12
 
@@ -125,3 +126,16 @@ def choice(value: Any, name: str, known: Sequence[str], *, kind: str = "") -> st
         hint = did_you_mean([str(value)], known) or f"There are: {shown}."
         raise ArgumentError(f"{name}: there is no {kind}{str(value)!r}. {hint}")
     return str(value)
+
+
+def did_you_mean(wrong: Sequence[str], known: Sequence[str]) -> str:
+    """Return a question that names what is known and close to a wrong name; nothing if nothing is close.
+
+    Examples
+    --------
+    >>> from dpcov.checks import did_you_mean
+    >>> did_you_mean(["hight"], ["age", "height"])
+    "Did you mean 'height'?"
+    """
+    near = dict.fromkeys(name for one in wrong for name in difflib.get_close_matches(one, known, n=2))
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else ""

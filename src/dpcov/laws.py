@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcov.core import Matrix, Vector
+from dpcov.arrays import Matrix, Vector
 
 RESOLVED = 3.0
 """A direction is resolved when its variance exceeds this many times the norm of the noise.

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dpcov._version import VERSION
+from dpcov.arrays import Array
 from dpcov.checks import count, flag
-from dpcov.core import ArgumentError, Array, Number, Receipt
+from dpcov.core import ArgumentError, Number, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening

@@ -3,15 +3,6 @@
 Exact integers, exact noise, a budget. Whatever leaves the core is private.
 """
 
-from dpcov.core.answers import (
-    NoisyAggregate,
-    NoisyAgreement,
-    NoisyBucket,
-    NoisyCount,
-    NoisyCounts,
-    NoisyGram,
-)
-from dpcov.core.arrays import Array, Matrix, Vector
 from dpcov.core.budget import Budget, Charge, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
@@ -27,18 +18,16 @@ from dpcov.core.errors import (
     SourceChangedError,
     SourceError,
     UnresolvedError,
-    did_you_mean,
 )
 from dpcov.core.lattice import Block, LatticeMap
-from dpcov.core.maps import identity_map, integer_map
-from dpcov.core.queries.gram import Clipping, Rule, Shrinking
-from dpcov.core.queries.histogram import LogNormGrid
+from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule
+from dpcov.core.queries.histogram import LogNormGrid, NoisyCount, NoisyCounts, NormHistogram, RowsBeyond
+from dpcov.core.query import Query
 from dpcov.core.sampling import sampled_rows
 from dpcov.core.tasks import Report, RowTask, RowWorker, Source
 
 __all__ = [
     "ArgumentError",
-    "Array",
     "ArtefactError",
     "BitSource",
     "Block",
@@ -49,36 +38,31 @@ __all__ = [
     "Curator",
     "DpcovError",
     "ExactnessError",
+    "Gram",
     "LatticeMap",
     "LedgerError",
     "LogNormGrid",
-    "Matrix",
     "MissingExtraError",
     "NoAnswerError",
-    "NoisyAggregate",
-    "NoisyAgreement",
-    "NoisyBucket",
     "NoisyCount",
     "NoisyCounts",
     "NoisyGram",
+    "NormHistogram",
     "Number",
     "OSEntropy",
     "PrivacyCost",
+    "Query",
     "Receipt",
     "Report",
     "RowTask",
     "RowWorker",
+    "RowsBeyond",
     "Rule",
     "SeededBits",
-    "Shrinking",
     "Source",
     "SourceChangedError",
     "SourceError",
     "UnresolvedError",
-    "Vector",
-    "did_you_mean",
-    "identity_map",
-    "integer_map",
     "resolve_budget",
     "sampled_rows",
 ]

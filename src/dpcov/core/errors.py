@@ -6,9 +6,6 @@ No message may carry a function of the rows: only arguments, public facts
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
-
 
 class DpcovError(Exception):
     """Base of every error that dpcov raises on purpose."""
@@ -52,9 +49,3 @@ class UnresolvedError(DpcovError):
 
 class ArtefactError(DpcovError):
     """A file is no release that can be read, or is damaged."""
-
-
-def did_you_mean(wrong: Sequence[str], known: Sequence[str]) -> str:
-    """Return a question that names what is known and close to a wrong name; nothing if nothing is close."""
-    near = dict.fromkeys(name for one in wrong for name in difflib.get_close_matches(one, known, n=2))
-    return f"Did you mean {' or '.join(map(repr, near))}?" if near else ""

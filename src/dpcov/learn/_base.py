@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpcov.core import ArgumentError, Array, Number, UnresolvedError
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, Number, UnresolvedError
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
 from dpcov.release import Release, release

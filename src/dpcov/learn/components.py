@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpcov.arrays import Array
 from dpcov.checks import count
-from dpcov.core import ArgumentError, Array, Number
+from dpcov.core import ArgumentError, Number
 from dpcov.learn._base import FeaturesOnly
 from dpcov.ledger import Ledger
 from dpcov.release import Release

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils.validation import check_is_fitted
 
-from dpcov.core import Array
+from dpcov.arrays import Array
 from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
 

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from dpcov.arrays import Array
 from dpcov.checks import positive
-from dpcov.core import Array, Number
+from dpcov.core import Number
 from dpcov.learn._base import PrivateEstimator, chosen_features
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_column

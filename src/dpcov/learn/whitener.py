@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
-from dpcov.core import Array
+from dpcov.arrays import Array
 from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
 

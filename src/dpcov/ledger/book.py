@@ -12,15 +12,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from pathlib import Path
 
-from dpcov.core import (
-    ArgumentError,
-    BudgetError,
-    LedgerError,
-    Number,
-    PrivacyCost,
-    did_you_mean,
-    resolve_budget,
-)
+from dpcov.checks import did_you_mean
+from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost, resolve_budget
 from dpcov.core.budget import as_fraction
 from dpcov.ledger.accounts import NOTHING, Account, Entry, rounded
 from dpcov.ledger.file import LedgerFile

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import Array
+from dpcov.arrays import Array
 from dpcov.linear.frames import html_table, make_frame, number, text_table
 from dpcov.linear.uncertainty import ErrorLaw, Response
 

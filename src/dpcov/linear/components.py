@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.arrays import Array
 from dpcov.checks import count
-from dpcov.core import Array, UnresolvedError
+from dpcov.core import UnresolvedError
 from dpcov.laws import least_resolved
 from dpcov.linear.answers import Answer, Components, Spectrum
 from dpcov.linear.geometry import Geometry, pair_squares

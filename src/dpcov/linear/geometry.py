@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.core import Array
+from dpcov.arrays import Array
 from dpcov.laws import nearest_positive_semidefinite
 from dpcov.linear.uncertainty import Response
 

@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from dpcov.arrays import Array
 from dpcov.checks import flag
-from dpcov.core import ArgumentError, Array, UnresolvedError
+from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw, least_resolved
 from dpcov.linear.answers import Answer, Whitening
 from dpcov.linear.columns import find_columns

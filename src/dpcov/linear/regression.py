@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpcov.arrays import Array
 from dpcov.checks import number
-from dpcov.core import ArgumentError, Array
+from dpcov.core import ArgumentError
 from dpcov.linear.answers import Answer, Regression
 from dpcov.linear.columns import find_column, find_columns
 from dpcov.linear.questions import CONSTANT, Questions

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
+from dpcov.arrays import Array
 from dpcov.checks import share
-from dpcov.core import Array
 from dpcov.laws import LossLaw
 
 _DRAWS_A_LAW = 4

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from dpcov.core import Matrix, Vector
+from dpcov.arrays import Matrix, Vector
 from dpcov.laws import least_resolved, noise_norm, rarely_exceeded
 from dpcov.linear.frames import number
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.core import Matrix
+from dpcov.arrays import Matrix
 from dpcov.laws import LossLaw, NoiseLaw
 
 _TINY = float(np.finfo(np.float64).tiny)

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
+from dpcov.arrays import Vector
 from dpcov.checks import number, positive
-from dpcov.core import Clipping, Number, PrivacyCost, Receipt, Vector, identity_map, resolve_budget
+from dpcov.core import Clipping, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.budget import as_fraction
+from dpcov.maps import identity_map
 from dpcov.opening import Access, opened
 from dpcov.paper.eigenvalue import find_least_eigenvalue
+from dpcov.paper.queries import Agreement
 from dpcov.paper.radius import Ball, find_covering_radius, find_enclosing_ball
 
 _LEAST_AGREEMENT = Fraction(4, 5)
@@ -216,13 +219,15 @@ def subsamplability(
     limit, spent = _approximate_limit(epsilon, delta)
     share = _alpha(alpha)
     with opened(data, limit, "subsamplability", **access) as curator:
-        answer = curator.agreement(
-            Clipping(identity_map(curator.n_columns), positive(radius, "radius")),
-            math.ceil(positive(m, "m")),
-            2 * share / (1 - share),
-            epsilon=spent[0],
-            delta=spent[1],
-            purpose="test of subsamplability",
+        answer = curator.ask(
+            Agreement(
+                Clipping(identity_map(curator.n_columns), positive(radius, "radius")),
+                math.ceil(positive(m, "m")),
+                2 * share / (1 - share),
+                epsilon=spent[0],
+                delta=spent[1],
+                purpose="test of subsamplability",
+            )
         )
     return Subsamplability(
         score=answer.score,

@@ -16,21 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.checks import positive, share
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    LatticeMap,
-    Matrix,
-    NoAnswerError,
-    NoisyGram,
-    Shrinking,
-    integer_map,
-)
+from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerError, NoisyGram
 from dpcov.laws import NoiseLaw, nearest_positive_semidefinite, noise_norm
+from dpcov.maps import integer_map
 from dpcov.methods.estimate import Estimate
 from dpcov.paper.eigenvalue import find_least_eigenvalue
+from dpcov.paper.queries import Shrinking, ShrunkGram, check_group_size
 from dpcov.paper.radius import find_covering_radius
 from dpcov.paper.theory.recursion import (
     GROWTH,
@@ -87,7 +80,7 @@ def estimate_recursive(
     own_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
     if least is None:
-        curator.check_group_size(math.ceil(m))
+        check_group_size(math.ceil(m), n_rows=curator.n_rows, n_columns=curator.n_columns)
     if beta is not None:
         share(beta, "beta")
     whole = _whole_radius(curator, own_radius)
@@ -137,8 +130,8 @@ def _run(
     for _ in range(course.shrinking_rounds):
         lattice_map = integer_map(forms)
         radius = math.sqrt(kappa)
-        answer = curator.gram(
-            Clipping(lattice_map, radius, earlier=earlier), each, purpose="round of the recursion"
+        answer = curator.ask(
+            ShrunkGram(Clipping(lattice_map, radius), earlier, each, "round of the recursion")
         )
         values, vectors = np.linalg.eigh(answer.mean())
         large = values >= threshold * kappa
@@ -148,11 +141,8 @@ def _run(
         history.append({"kappa": kappa, "rho": float(each), "large": float(large.sum())})
         kappa *= SHRINKING
     lattice_map = integer_map(forms)
-    answer = curator.gram(
-        Clipping(lattice_map, math.sqrt(kappa), earlier=earlier),
-        curator.remaining.rho,
-        purpose="the released matrix",
-    )
+    clipping = Clipping(lattice_map, math.sqrt(kappa))
+    answer = curator.ask(ShrunkGram(clipping, earlier, curator.remaining.rho, "the released matrix"))
     history.append({"kappa": kappa, "rho": float(each), "large": 0.0})
     return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
 

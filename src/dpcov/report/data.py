@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._version import VERSION
-from dpcov.core import Array, PrivacyCost, UnresolvedError
+from dpcov.arrays import Array
+from dpcov.core import PrivacyCost, UnresolvedError
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.release import Release

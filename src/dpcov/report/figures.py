@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from dpcov.core import Array
+from dpcov.arrays import Array
 from dpcov.report.data import CorrelationData, SpectrumData
 from dpcov.report.words import number
 

@@ -17,8 +17,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from dpcov._extras import require
+from dpcov.arrays import Matrix
 from dpcov.checks import count
-from dpcov.core import ArgumentError, DpcovError, Matrix, Number
+from dpcov.core import ArgumentError, DpcovError, Number
 from dpcov.methods import Method, find_method, methods
 from dpcov.release import release
 

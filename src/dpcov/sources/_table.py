@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Report, RowTask, SourceError, did_you_mean
+from dpcov.checks import did_you_mean
+from dpcov.core import ArgumentError, Report, RowTask, SourceError
 from dpcov.sources._scan import Stream, available_threads, scan_streams
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpcov._extras import require
-from dpcov.core import ArgumentError, Array, Block, RowTask, SourceChangedError
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table, chosen_columns
 from dpcov.sources.arrays import frame_columns, to_numbers

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._extras import require
-from dpcov.core import ArgumentError, Array, Block, RowTask
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, Block, RowTask
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table, chosen_columns
 

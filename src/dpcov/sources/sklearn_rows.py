@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
-from dpcov.core import ArgumentError, Array
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError
 from dpcov.sources.arrays import to_numbers
 
 Rows = nw.DataFrame[Any] | NDArray[Any]

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcov.arrays import Matrix
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError, Matrix
+from dpcov.core import ArgumentError
 from dpcov.paper.theory.subsamplability import bernstein_size
 
 _PARETO_EXPONENT = 6

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcov.arrays import Array, Matrix
 from dpcov.checks import choice, count, number, share
-from dpcov.core import ArgumentError, Array, Matrix
+from dpcov.core import ArgumentError
 from dpcov.paper.theory.distributions import Distribution, Gaussian, largest_eigenvalue
 
 

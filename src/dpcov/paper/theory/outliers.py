@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.checks import number, share
-from dpcov.core import ArgumentError, Matrix
+from dpcov.core import ArgumentError
 from dpcov.paper.theory.distributions import largest_eigenvalue
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
+from dpcov.arrays import Matrix
 from dpcov.checks import number, share
-from dpcov.core import ArgumentError, Matrix
+from dpcov.core import ArgumentError
 from dpcov.paper.theory.subsamplability import bernstein_size
 
 _SIZE_RATIO = 0.75

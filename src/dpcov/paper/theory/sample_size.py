@@ -3,7 +3,7 @@
 Mahpud and Sheffet (2025): one Gaussian release (the last step of Algorithm 2), subsample and aggregate
 (Algorithm 3), the least eigenvalue (Algorithm 4), and equation (1), which adds the rows that a sample
 needs to stand for its distribution. The recursive algorithm itself is in `recursion`, rates of other work
-in `dpcov.rivals.related`, rates without constants in `rates`.
+in `related`, rates without constants in `rates`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dpcov.rivals.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
+from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 
 RATES = [brown_rows, aden_ali_rows, kothari_rows, alabi_rows]
 
