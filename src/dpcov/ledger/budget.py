@@ -108,7 +108,7 @@ def budget_for(
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.core import Charge, PrivacyCost
     >>> from dpcov.ledger import Ledger, budget_for
     >>> ledger = Ledger.create("budget.db")
     >>> account = ledger.add_dataset("people", rho=1)
@@ -117,7 +117,7 @@ def budget_for(
     ...     method="own", purpose="", private=True, allow_seeded=False,
     ... )
     >>> with paying as budget:
-    ...     budget.charge(PrivacyCost(Fraction(1, 4)), "a query")
+    ...     budget.charge(Charge("a query", PrivacyCost(Fraction(1, 4))))
     >>> print(ledger.account("people").spent)
     rho=0.25
     """

@@ -1,7 +1,8 @@
-"""What every method of estimation returns."""
+"""What every method of estimation returns, and how it gets there."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.core import Curator, LatticeMap, NoisyGram
+from dpcov.laws import LossLaw, NoiseLaw, nearest_positive_semidefinite
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -35,6 +37,21 @@ class Estimate:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: NoiseLaw | None = None
     losses: tuple[LossLaw, ...] = ()
+
+
+def whole_radius(curator: Curator, radius: float) -> float:
+    """Return a bound on rows with their constant, given one on the table's own columns.
+
+    The constant adds 1 to a squared length.
+    """
+    return math.hypot(radius, 1.0) if curator.has_constant else radius
+
+
+def mapped_back(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
+    """Return the estimate that a noisy second moment of mapped rows stands for."""
+    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
+    matrix = inverse @ nearest_positive_semidefinite(answer.mean()) @ inverse.T
+    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))
 
 
 def shrink_towards(target: Matrix, matrix: Matrix, sigma: float) -> tuple[Matrix, float]:

@@ -15,7 +15,7 @@ from dpcov.checks import number, positive
 from dpcov.core import Clipping, Curator, NoAnswerError
 from dpcov.laws import nearest_positive_semidefinite
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.paper.queries import Aggregate, aggregate_noise_scale
 from dpcov.paper.radius import find_covering_radius
 
@@ -63,7 +63,7 @@ def estimate_aggregate(
     if own is None:
         whole = find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
     else:
-        whole = math.hypot(own, 1.0) if curator.has_constant else own
+        whole = whole_radius(curator, own)
     lattice_map = identity_map(curator.n_columns)
     answer = curator.ask(
         Aggregate(

@@ -9,7 +9,6 @@ are right. ``docs/paper.md`` maps it line by line and lists what was repaired.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,10 +17,10 @@ import numpy as np
 
 from dpcov.arrays import Matrix
 from dpcov.checks import positive, share
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, NoAnswerError, NoisyGram
-from dpcov.laws import NoiseLaw, nearest_positive_semidefinite, noise_norm
+from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, NoisyGram
+from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, mapped_back, whole_radius
 from dpcov.paper.eigenvalue import find_least_eigenvalue
 from dpcov.paper.queries import Shrinking, ShrunkGram, check_group_size
 from dpcov.paper.radius import find_covering_radius
@@ -144,13 +143,7 @@ def _run(
     clipping = Clipping(lattice_map, math.sqrt(kappa))
     answer = curator.ask(ShrunkGram(clipping, earlier, curator.remaining.rho, "the released matrix"))
     history.append({"kappa": kappa, "rho": float(each), "large": 0.0})
-    return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
-
-
-def _estimate(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
-    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
-    matrix = inverse @ nearest_positive_semidefinite(answer.mean()) @ inverse.T
-    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))
+    return mapped_back(lattice_map, answer, _diagnostics(course, answer, history))
 
 
 def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, float]]) -> dict[str, Any]:
@@ -169,7 +162,7 @@ def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, fl
 def _whole_radius(curator: Curator, radius: float | None) -> float:
     """Return a radius for the rows with their constant column."""
     if radius is not None:
-        return math.hypot(radius, 1.0) if curator.has_constant else radius
+        return whole_radius(curator, radius)
     return find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
 
 

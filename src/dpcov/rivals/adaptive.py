@@ -21,7 +21,7 @@ from dpcov.checks import positive
 from dpcov.core import Clipping, Curator, Gram, LatticeMap, LogNormGrid
 from dpcov.laws import nearest_positive_semidefinite
 from dpcov.maps import identity_map, integer_map
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.rivals.gaussian_tables import chi_radius
 from dpcov.rivals.queries import FirstAbove, Trace
 from dpcov.rivals.separate import separate_release
@@ -51,7 +51,7 @@ def estimate_adaptive(curator: Curator, *, radius: float) -> Estimate:
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
     own = positive(radius, "radius")
-    widest = math.hypot(own, 1.0) if curator.has_constant else own
+    widest = whole_radius(curator, own)
     total = curator.remaining.rho
     # Rows are measured in units of the radius.
     unit_map = integer_map(np.eye(curator.n_columns) / widest)

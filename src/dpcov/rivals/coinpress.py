@@ -21,8 +21,8 @@ from dpcov.checks import count, positive
 from dpcov.core import Clipping, Curator, Gram
 from dpcov.laws import nearest_positive_semidefinite
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate
-from dpcov.rivals.gaussian_tables import chi_radius, mapped_back
+from dpcov.methods.estimate import Estimate, mapped_back
+from dpcov.rivals.gaussian_tables import chi_radius
 
 _LAST_SHARE = Fraction(3, 4)
 _CLIPPED = 0.1

@@ -16,7 +16,7 @@ import numpy as np
 from dpcov.checks import positive
 from dpcov.core import Clipping, Curator
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.rivals.queries import Eigenpairs
 
 
@@ -38,7 +38,7 @@ def estimate_exponential(curator: Curator, *, radius: float, allow_unvetted: boo
     arithmetic; charged as the rho-zCDP that it implies.
     """
     own = positive(radius, "radius")
-    whole = math.hypot(own, 1.0) if curator.has_constant else own
+    whole = whole_radius(curator, own)
     # A hair less, so that rounding cannot exceed the budget.
     epsilon = Fraction(math.sqrt(2 * curator.remaining.rho) * (1 - 1e-12))
     lattice_map = identity_map(curator.n_columns)

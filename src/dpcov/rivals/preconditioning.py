@@ -20,8 +20,8 @@ from dpcov.arrays import Matrix
 from dpcov.checks import positive
 from dpcov.core import ArgumentError, Clipping, Curator, Gram, Rule
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate
-from dpcov.rivals.gaussian_tables import chi_radius, mapped_back
+from dpcov.methods.estimate import Estimate, mapped_back
+from dpcov.rivals.gaussian_tables import chi_radius
 
 LAST_BOUND = 10.0
 """Rounds end when the bound on the condition number is at most this."""

@@ -10,15 +10,13 @@ are many columns and few rows.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpcov.arrays import Matrix
 from dpcov.checks import positive
 from dpcov.core import Clipping, Curator, Gram
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.rivals.queries import Eigenvalues
 
 
@@ -37,7 +35,7 @@ def estimate_separate(curator: Curator, *, radius: float) -> Estimate:
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
     own = positive(radius, "radius")
-    whole = math.hypot(own, 1.0) if curator.has_constant else own
+    whole = whole_radius(curator, own)
     return Estimate(separate_release(curator, whole), {"radius": own})
 
 
