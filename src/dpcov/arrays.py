@@ -11,3 +11,6 @@ Matrix = Array
 
 Vector = Array
 """With one dimension."""
+
+Bools = NDArray[np.bool_]
+"""Which of some things."""

@@ -70,7 +70,7 @@ def save_release(release: Release, path: str | Path) -> None:
                 for charge in release.receipt.charges
             ],
         },
-        "noise": None if noise is None else {"sigma": noise.sigma},
+        "noise": None if noise is None else {"sigma": noise.sigma, "hidden": noise.hidden},
         "tail": [
             {
                 "laws": len(law.rows),
@@ -160,9 +160,10 @@ def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
         return None
     inverse = archive.table(_NOISE, [f"n{i}" for i in range(size)], size)
     sigma = _real(stored["sigma"])
-    if not (np.isfinite(inverse).all() and sigma > 0):
+    hidden = _real(stored.get("hidden", 0.0))
+    if not (np.isfinite(inverse).all() and sigma > 0 and hidden >= 0):
         raise ValueError("its noise law is no law")
-    return NoiseLaw(inverse, sigma)
+    return NoiseLaw(inverse, sigma, hidden)
 
 
 def _read_losses(archive: ArchiveReader, n_columns: int) -> tuple[LossLaw, ...]:

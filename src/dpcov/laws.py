@@ -56,6 +56,9 @@ class NoiseLaw:
         The public map back to the table's columns.
     sigma : float
         Standard deviation of N on its diagonal; off the diagonal it is ``sigma / sqrt(2)``.
+    hidden : float, default 0
+        What rows that were clipped to the region have at most of any variance of the mapped rows. A variance
+        of that size may consist of clipped rows alone, and be much larger in the table.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class NoiseLaw:
 
     inverse: Matrix
     sigma: float
+    hidden: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +158,10 @@ def rarely_exceeded(n_directions: int) -> float:
     return 1 + _TRACY_WIDOM * math.pow(n_directions, -2 / 3)
 
 
-def least_resolved(n_directions: int, sigma: float) -> float:
-    """Return what a variance must exceed to stand above the noise: the one test of what is resolved.
+def least_resolved(n_directions: int, sigma: float, hidden: float = 0.0) -> float:
+    """Return what a variance must exceed to be resolved: the one test of it.
+
+    It must stand above the noise, and clipped rows with noise on top must not be able to make up all of it.
 
     Parameters
     ----------
@@ -164,14 +170,19 @@ def least_resolved(n_directions: int, sigma: float) -> float:
     sigma : float
         Standard deviation of the noise of a single variance, in coordinates in which it is the same in all
         directions.
+    hidden : float, default 0
+        What clipped rows may have of a variance in these coordinates (`NoiseLaw.hidden`).
 
     Examples
     --------
     >>> from dpcov.laws import least_resolved
     >>> least_resolved(8, 0.5)
     6.0
+    >>> round(least_resolved(8, 0.5, hidden=4.0), 2)
+    6.37
     """
-    return RESOLVED * noise_norm(n_directions, sigma)
+    noise = noise_norm(n_directions, sigma)
+    return max(RESOLVED * noise, hidden + rarely_exceeded(n_directions) * noise)
 
 
 def nearest_positive_semidefinite(matrix: Matrix) -> Matrix:

@@ -125,7 +125,8 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     errors = _EigenvalueErrors(questions, _pairs(questions, forms), values)
     released, floor = errors.corrected, np.full(len(chosen), math.nan)
     if questions.noise is not None:
-        floor = least_resolved(len(chosen), questions.noise.sigma) * np.square(forms @ factor).sum(axis=1)
+        least = least_resolved(len(chosen), questions.noise.sigma, questions.noise.hidden)
+        floor = least * np.square(forms @ factor).sum(axis=1)
         # Among eigenvalues that are noise the correction is noise as well.
         released = np.where(values > floor, errors.corrected, values)
     labels = [str(i + 1) for i in range(len(chosen))]

@@ -100,7 +100,7 @@ class Questions:
             return 0
         if self.noise is None:
             return None
-        return len(self.columns) - count_unresolved(*self.centred, self.noise.sigma)
+        return len(self.columns) - count_unresolved(*self.centred, self.noise.sigma, self.noise.hidden)
 
     def answer(
         self,
@@ -274,7 +274,11 @@ class Questions:
         chosen = list(chosen)
         block, factor = self.centred
         return find_unresolved(
-            block[np.ix_(chosen, chosen)], factor[chosen], self.noise.sigma, self.names(chosen)
+            block[np.ix_(chosen, chosen)],
+            factor[chosen],
+            self.noise.sigma,
+            self.names(chosen),
+            self.noise.hidden,
         )
 
     @cached_property

@@ -26,7 +26,10 @@ class Combination:
     coefficients : tuple of (str, float)
         Columns and their coefficients, the leading column first with coefficient 1.
     standard_deviation_at_most : float
-        An upper bound of its standard deviation, at 95%; infinite where noise hides even that.
+        An upper bound of its standard deviation, at 95%; infinite where noise, or rows beyond the region,
+        hide even that.
+    clipped : bool
+        Whether rows beyond the region may carry all of it, and more than was released.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Combination:
 
     coefficients: tuple[tuple[str, float], ...]
     standard_deviation_at_most: float
+    clipped: bool = False
 
     def __str__(self) -> str:
         (first, _), *rest = self.coefficients
@@ -51,19 +55,22 @@ class Combination:
 
     def describe(self) -> str:
         """Return a sentence without its full stop."""
+        if self.clipped:
+            return f"{self} may rest on a few rows that were clipped: it may vary much more than was released"
         if math.isinf(self.standard_deviation_at_most):
             return f"{self} is below the noise, however large it is"
         bound = number(self.standard_deviation_at_most)
         return f"{self} is below the noise: its standard deviation is at most {bound}"
 
 
-def count_unresolved(covariance: Matrix, factor: Matrix, sigma: float) -> int:
+def count_unresolved(covariance: Matrix, factor: Matrix, sigma: float, hidden: float = 0.0) -> int:
     """Return how many independent combinations `find_unresolved` would name, without naming them."""
-    return int((_in_noise_units(covariance, factor)[0] < least_resolved(len(covariance), sigma)).sum())
+    least = least_resolved(len(covariance), sigma, hidden)
+    return int((_in_noise_units(covariance, factor)[0] < least).sum())
 
 
 def find_unresolved(
-    covariance: Matrix, factor: Matrix, sigma: float, names: Sequence[str]
+    covariance: Matrix, factor: Matrix, sigma: float, names: Sequence[str], hidden: float = 0.0
 ) -> list[Combination]:
     """Return the combinations of columns whose variance lies below the noise: a basis of them.
 
@@ -77,6 +84,8 @@ def find_unresolved(
         The standard deviation of N on its diagonal.
     names : sequence of str
         The names of the columns.
+    hidden : float, default 0
+        What clipped rows may have of a variance where the noise is N (`dpcov.laws.NoiseLaw.hidden`).
 
     Examples
     --------
@@ -88,20 +97,23 @@ def find_unresolved(
     """
     size = len(names)
     values, forms = _in_noise_units(covariance, factor)
-    lost = values < least_resolved(size, sigma)
+    lost = values < least_resolved(size, sigma, hidden)
     if not lost.any():
         return []
     bound = rarely_exceeded(size) * noise_norm(size, sigma)
     noise_scale = np.linalg.norm(factor, axis=1)
     spreads = np.sqrt(np.maximum(np.diag(covariance), bound * noise_scale**2))
     found = []
-    shorten = _Shortening(covariance, factor, sigma)
+    shorten = _Shortening(covariance, factor, sigma, hidden)
     for pivot, scaled in _simplify(forms[lost] * spreads):
         sizes = np.abs(scaled) / np.abs(scaled).max()
         raw, order = shorten(scaled / spreads, sizes, pivot)
         terms = tuple((names[i], float(raw[i])) for i in order)
-        variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
-        found.append(Combination(terms, math.sqrt(variance)))
+        released, scale = max(float(raw @ covariance @ raw), 0.0), float(np.square(raw @ factor).sum())
+        # Above the noise, but not above what clipped rows may have: those may be any length.
+        clipped = released > least_resolved(size, sigma) * scale
+        at_most = math.inf if clipped else math.sqrt(released + bound * scale)
+        found.append(Combination(terms, at_most, clipped))
     return found
 
 
@@ -140,6 +152,7 @@ class _Shortening:
     covariance: Matrix
     factor: Matrix
     sigma: float
+    hidden: float
 
     def __call__(self, form: Vector, sizes: Vector, pivot: int) -> tuple[Vector, list[int]]:
         """Return the coefficients that are left, and their columns, the leading one first; the pivot stays.
@@ -156,7 +169,7 @@ class _Shortening:
             shorter = variance - 2 * own * with_columns[i] + own**2 * self.covariance[i, i]
             shorter_mapped = mapped - own * self.factor[i]
             noise = float(shorter_mapped @ shorter_mapped)
-            if shorter < least_resolved(len(kept) - 1, self.sigma) * noise:
+            if shorter < least_resolved(len(kept) - 1, self.sigma, self.hidden) * noise:
                 form[i] = 0.0
                 kept.remove(i)
                 with_columns = with_columns - own * self.covariance[i]

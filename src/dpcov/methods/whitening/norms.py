@@ -1,30 +1,37 @@
-"""What a noisy histogram of the rows' norms tells: where to clip, and what clipping takes away."""
+"""What noisy histograms of norms tell: how long most rows are, how far the furthest lie, where to clip.
+
+A `NormLook` sees all scales with few bins. `FineNorms` has fine bins around the bulk, for the last radius and
+for what clipping takes away.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from dpcov.arrays import Vector
 from dpcov.core import LogNormGrid, NoisyCounts
-from dpcov.methods.whitening.directions import LARGEST_GAIN_RATIO
+from dpcov.methods.whitening.constants import FALSE_ALARM
 
-Vector = NDArray[np.float64]
+_WIDE_HALVES = 2
+_WIDE_WIDTHS = (1, 2, 4)
+# Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
+# apart.
+_NEAR_BINS = 16
+_CLEARLY_THERE = 5.0
 
-_COARSE_HALVES = 1
 _FINE_HALVES = 8
 _FINE_WINDOW = 8
+_FINE_WIDTHS = (1, 2, 4, 8, 16)
 _NEAR = 1.5
-_FAR = 5.5
 _CLEAR = 2.5
-_BUMP = 5.0
 
 
-def coarse_grid() -> LogNormGrid:
+def wide_grid() -> LogNormGrid:
     """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds."""
-    return LogNormGrid(lowest=-440, highest=440, halves=_COARSE_HALVES)
+    return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES)
 
 
 def fine_grid(typical: float, n_rows: int) -> LogNormGrid:
@@ -34,49 +41,96 @@ def fine_grid(typical: float, n_rows: int) -> LogNormGrid:
     return LogNormGrid(lowest=centre - 4, highest=centre + above, halves=_FINE_HALVES)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """A coarse look at the norms.
+def occupied_bins(counts: Vector, sigma: float, widths: tuple[int, ...], near: range) -> list[int]:
+    """Return the bins that begin a window of bins with more rows than noise alone would show.
+
+    Windows of several widths are tested, as rows may lie in one bin or over several. Noise alone passes in
+    one of the `near` windows with a probability of at most ``FALSE_ALARM / 2``, and in one of all others with
+    as much: the threshold is the normal quantile for the number of windows (Bonferroni).
+    """
+    n_near = len(near) * len(widths)
+    n_far = max(len(counts) * len(widths) - n_near, 1)
+    is_near = np.zeros(len(counts), dtype=np.bool_)
+    is_near[near.start : near.stop] = True
+    threshold = np.where(
+        is_near, -ndtri(FALSE_ALARM / (2 * max(n_near, 1))), -ndtri(FALSE_ALARM / (2 * n_far))
+    )
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    first = np.arange(len(counts))
+    found: set[int] = set()
+    for width in widths:
+        rows = sums[np.minimum(first + width, len(counts))] - sums[first]
+        found.update(np.flatnonzero(rows > threshold * sigma * math.sqrt(width)).tolist())
+    return sorted(found)
+
+
+class NormLook:
+    """A look at the norms of all rows, or of a part of them, whatever their scale.
+
+    Parameters
+    ----------
+    answer : NoisyCounts
+        On `wide_grid`, of all rows.
+    ignored_rows : float, default 0
+        Far rows of up to this many together are outliers, and not looked at.
 
     Attributes
     ----------
+    found : bool
+        Whether there is anything but noise.
     typical : float
-        Where most rows are.
-    excess : float
-        How many times more second moment a far bump of rows has than the typical rows together. In a
-        white table it cannot be much above 1; more tells that a direction was amplified too far.
+        Where most rows that are not zero lie.
+    far : float
+        Beyond this, no rows are seen.
     """
 
-    typical: float
-    excess: float
+    def __init__(self, answer: NoisyCounts, *, ignored_rows: float = 0.0) -> None:
+        self._edges = answer.grid.edges()
+        self._sigma = math.sqrt(float(answer.variance))
+        # Zero rows say nothing here, and what is beyond the last edge has no length.
+        self._counts = answer.counts.astype(np.float64)
+        self._counts[[0, -1]] = 0.0
+        around = np.convolve(self._counts, np.ones(3), "same")
+        self._mode = int(np.argmax(around[1:-1])) + 1
+        self.found = bool(around[self._mode] > _CLEARLY_THERE * math.sqrt(3) * self._sigma)
+        near = range(self._mode, min(self._mode + _NEAR_BINS, len(self._counts) - 1))
+        occupied = occupied_bins(self._counts[:-1], self._sigma, _WIDE_WIDTHS, near)
+        self._last = self._last_of_interest(occupied, ignored_rows)
+        self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
+        self.far = float(self._edges[self._last])
+
+    def _last_of_interest(self, occupied: list[int], ignored_rows: float) -> int:
+        for last in reversed(occupied):
+            if last <= self._mode:
+                break
+            # The last bins hold a few rows each; those of outliers are many in one place.
+            if not ignored_rows or self._rows_between(last, occupied[-1] + _WIDE_WIDTHS[-1]) > ignored_rows:
+                return last
+        return self._mode
+
+    def _rows_between(self, first: int, last: int) -> float:
+        return float(np.maximum(self._counts[first : last + 1], 0.0).sum())
+
+    def radius(self, rows: float) -> float:
+        """Return a norm that about `rows` rows exceed, counted from the furthest that are seen."""
+        beyond = 0.0
+        for place in range(self._last, self._mode, -1):
+            here = max(self._counts[place], 0.0)
+            if beyond + here >= rows:
+                # Within a bin, rows are taken to be even in the logarithm of their norm.
+                part = (rows - beyond) / here
+                return float(self._edges[place] * (self._edges[place - 1] / self._edges[place]) ** part)
+            beyond += here
+        return float(self._edges[self._mode])
 
 
-def find_scale(answer: NoisyCounts) -> Scale | None:
-    """Find the typical norm in a histogram over all norms; None if all of it may be noise."""
-    counts = answer.counts.astype(np.float64)
-    counts[[0, -1]] = 0.0
-    edges = answer.grid.edges()
-    smooth = np.convolve(counts, np.ones(5), "same")
-    mode = int(np.argmax(smooth[1:-1])) + 1
-    if smooth[mode] < _BUMP * math.sqrt(5 * float(answer.variance)):
-        return None
-    typical = math.sqrt(edges[mode - 1] * edges[mode])
-    pairs = counts[:-1] + counts[1:]
-    significant = pairs > _BUMP * math.sqrt(2 * float(answer.variance))
-    # No further out than amplifying a direction can take a row: a spurious bin there would ruin all.
-    within_reach = (np.arange(len(pairs)) > mode + 2) & (edges[: len(pairs)] < LARGEST_GAIN_RATIO * typical)
-    far = np.flatnonzero(significant & within_reach)
-    excess = max((pairs[i] / answer.n_rows * (edges[i] / typical) ** 2 for i in far), default=0.0)
-    return Scale(typical, float(excess))
-
-
-class NormHistogram:
+class FineNorms:
     """A fine histogram of norms around the typical one.
 
     Parameters
     ----------
     answer : NoisyCounts
-        On a grid of `fine_grid`.
+        On a `fine_grid`.
     n_rows : int
         Rows of the whole table, of which the answer may have read a part. Numbers of rows
         below refer to the whole table.
@@ -141,9 +195,9 @@ class NormHistogram:
         """
         wanted = max(rows_beyond * self._part, _NEAR * self.window_sigma)
         start = self._mode
-        for far in np.flatnonzero(self._windows >= max(wanted, _FAR * self.window_sigma)):
-            if far > start and self._rows_from(int(far)) > ignore_beyond * self._part:
-                start = int(far)
+        for far in self._occupied():
+            if far > start and (not ignore_beyond or self._rows_from(far) > ignore_beyond * self._part):
+                start = far
         i = start
         while i < len(self._counts) - 1 and self._windows[i] >= wanted:
             i += 1
@@ -157,12 +211,20 @@ class NormHistogram:
         part = 1.0 if steep else math.log(before / wanted) / max(math.log(before / after), 1e-9)
         return float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part)
 
-    def excess(self, typical: float) -> float:
-        """Return how many times more second moment some far rows have than the typical ones."""
-        significant = self._windows >= _FAR * self.window_sigma
-        far = significant & (self._low > 2 * typical)
-        shares = self._windows[far] / self._n_rows * (self._low[far] / typical) ** 2
-        return float(shares.max(initial=0.0))
+    def look_radius(self, rows: float) -> float:
+        """Return a radius that about `rows` rows exceed, counted from the furthest that are seen."""
+        occupied = self._occupied()
+        last = max(occupied[-1], self._mode) if occupied else self._mode
+        beyond = 0.0
+        for place in range(last, self._mode, -1):
+            beyond += max(float(self._counts[place]), 0.0) / self._part
+            if beyond >= rows:
+                return float(self._low[place])
+        return float(self._high[self._mode])
+
+    def _occupied(self) -> list[int]:
+        near = range(self._mode, min(self._mode + 4 * _FINE_WINDOW, len(self._counts) - 1))
+        return occupied_bins(self._counts[:-1], self._sigma, _FINE_WIDTHS, near)
 
     def correction(self, radius: float) -> float:
         """Return E|y|^2 / E min(|y|, radius)^2, drawn to 1 where the histogram cannot tell."""

@@ -11,13 +11,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Matrix
 from dpcov.laws import LossLaw
-from dpcov.methods.whitening.heavy import HeavyDirection, Region, Tail
-from dpcov.methods.whitening.tail import VAGUE, expected_loss, fit_tail, restored_quantile
+from dpcov.methods.whitening.tail import VAGUE, expected_loss, fit_tail, loss_quantile, restored_quantile
+from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 
-Matrix = NDArray[np.float64]
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,8 @@ class Restoration:
         Root mean square of a coordinate, for each tail.
     laws : tuple of (LossLaw or None)
         How certain that is; None where no law fits.
+    at_most : tuple of float
+        The factors that 19 of 20 of each tail's laws stay below; 1 where no law fits.
     """
 
     region: Region
@@ -44,6 +46,7 @@ class Restoration:
     constant: float
     units: tuple[float, ...]
     laws: tuple[LossLaw | None, ...]
+    at_most: tuple[float, ...]
 
     @property
     def factor(self) -> float:
@@ -105,7 +108,13 @@ def restore_shrunk(region: Region, n_rows: int, white: Matrix, *, has_constant: 
         for tail, law in zip(region.tails, laws, strict=True)
     )
     constant = 1.0 if not laws or laws[0] is None else 1 + laws[0].restored_constant
-    return Restoration(region, factors, constant, units, laws)
+    at_most = tuple(
+        1.0
+        if law is None
+        else 1 + loss_quantile(law, n_rows, _CONFIDENCE, has_constant=has_constant and tail.direction is None)
+        for tail, law in zip(region.tails, laws, strict=True)
+    )
+    return Restoration(region, factors, constant, units, laws, at_most)
 
 
 def restore_dropped(region: Region, rows_beyond: float) -> Restoration:
@@ -115,7 +124,8 @@ def restore_dropped(region: Region, rows_beyond: float) -> Restoration:
     """
     factors = tuple(tail.histogram.dropping_correction(tail.radius, rows_beyond) for tail in region.tails)
     nothing = (None,) * len(factors)
-    return Restoration(region, factors, factors[0] if factors else 1.0, (0.0,) * len(factors), nothing)
+    constant = factors[0] if factors else 1.0
+    return Restoration(region, factors, constant, (0.0,) * len(factors), nothing, (1.0,) * len(factors))
 
 
 def raise_beside_constant(matrix: Matrix, raising: Matrix, constant: float) -> Matrix:

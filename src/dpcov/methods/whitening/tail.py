@@ -12,14 +12,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from dpcov.arrays import Vector
 from dpcov.laws import LossLaw
-from dpcov.methods.whitening.norms import NormHistogram
-
-Vector = NDArray[np.float64]
+from dpcov.methods.whitening.norms import FineNorms
 
 VAGUE = 0.25
 """Which quantile of the likely losses to restore where they are vague."""
@@ -42,12 +40,12 @@ _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 
-def fit_tail(histogram: NormHistogram, radius: float) -> LossLaw | None:
+def fit_tail(histogram: FineNorms, radius: float) -> LossLaw | None:
     """Return the laws that the histogram leaves likely; None if its far counts follow no such law.
 
     Parameters
     ----------
-    histogram : NormHistogram
+    histogram : FineNorms
         In the coordinates that were clipped.
     radius : float
         Where.
@@ -60,12 +58,12 @@ def fit_tail(histogram: NormHistogram, radius: float) -> LossLaw | None:
     return None
 
 
-def radius_beyond(histogram: NormHistogram, radius: float, rows: float) -> float:
+def radius_beyond(histogram: FineNorms, radius: float, rows: float) -> float:
     """Return a radius that about `rows` rows exceed, fewer than the histogram itself can tell.
 
     Parameters
     ----------
-    histogram : NormHistogram
+    histogram : FineNorms
         Of the norms.
     radius : float
         What the histogram tells: where the fitted law starts from, and what is returned if there is none.
@@ -85,7 +83,7 @@ def radius_beyond(histogram: NormHistogram, radius: float, rows: float) -> float
     return max(low, radius / _NEAR_REACH)
 
 
-def restored_quantile(histogram: NormHistogram) -> float:
+def restored_quantile(histogram: FineNorms) -> float:
     """Return which quantile of the likely losses to restore: the median, or a low one where they are vague.
 
     Where noise drowns the far counts, the prior decides, and it allows for tails heavier than most have:
@@ -96,26 +94,37 @@ def restored_quantile(histogram: NormHistogram) -> float:
 
 def expected_loss(law: LossLaw, n_rows: int, rank: int, quantile: float, *, has_constant: bool) -> LossLaw:
     """Return the law with the loss to restore: a quantile, over the laws, of what each expects."""
-    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
-    weights = 1 - norms**-2.0
-    squares = (law.radius * norms) ** 2 - (1.0 if has_constant else 0.0)
     own = max(rank - 1 if has_constant else rank, 1)
-    inside = law.rows * (weights * np.maximum(squares, 0.0)).mean(axis=1) / (n_rows * own)
-    constant = law.rows * weights.mean(axis=1) / n_rows if has_constant else np.zeros(1)
+    constant = _lost_shares(law).mean(axis=1) * law.rows / n_rows if has_constant else np.zeros(1)
+    law = replace(law, directions=own)
     return replace(
         law,
-        directions=own,
-        restored=float(np.quantile(inside, quantile)),
+        restored=loss_quantile(law, n_rows, quantile, has_constant=has_constant),
         restored_constant=float(np.quantile(constant, quantile)),
     )
 
 
-def _wanted_share(histogram: NormHistogram) -> float:
+def loss_quantile(law: LossLaw, n_rows: int, quantile: float, *, has_constant: bool) -> float:
+    """Return a quantile, over the laws, of the share that clipping takes from a variance."""
+    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
+    squares = np.maximum((law.radius * norms) ** 2 - (1.0 if has_constant else 0.0), 0.0)
+    lost = law.rows * (_lost_shares(law) * squares).mean(axis=1) / (n_rows * law.directions)
+    return float(np.quantile(lost, quantile))
+
+
+def _lost_shares(law: LossLaw) -> Vector:
+    """Return the share of its square that a row beyond loses, for each law and quantile of its length."""
+    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
+    shares: Vector = 1 - norms**-2.0
+    return shares
+
+
+def _wanted_share(histogram: FineNorms) -> float:
     """Return which share of the rows should lie beyond the threshold, so that noise does not drown them."""
     return max(_ROWS_FOR_NOISE * histogram.sigma, _FEWEST_ROWS) / histogram.n_rows
 
 
-def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> LossLaw | None:
+def _fit_beyond(histogram: FineNorms, radius: float, share: float) -> LossLaw | None:
     low, high, counts = histogram.beyond(share, radius)
     if len(counts) < 3:
         return None

@@ -1,0 +1,107 @@
+"""Step 5, say what cannot be known: what noise and the rows beyond the region can do to the result.
+
+A row beyond the region was shrunk to it, and adds at most ``R^2 / n`` to the released variance of any
+direction. So a direction whose released variance does not clearly exceed (rows beyond, at most) ``R^2 / n``
+may consist of clipped rows alone: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcov.arrays import Vector
+from dpcov.core import NoisyCount
+from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
+from dpcov.methods.whitening.restoration import Restoration
+from dpcov.methods.whitening.wrap import Region
+
+CONFIDENCE = 0.95
+"""A predicted error holds in this share of releases."""
+
+_UPPER = 1.645
+"""Standard deviations by which 1 of 20 counts are too low."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """The rows beyond the region.
+
+    Attributes
+    ----------
+    rows : float
+        How many there are, with noise; not negative.
+    spread : float
+        Standard deviation of that.
+    coherence : float
+        The share of them that may lie along one direction.
+    square : float
+        What one of them adds at most to a released variance, in clipped coordinates.
+    """
+
+    rows: float
+    spread: float
+    coherence: float
+    square: float
+
+    @classmethod
+    def of(cls, counted: NoisyCount, region: Region, n_rows: int) -> Beyond:
+        """Take a count of them."""
+        spread = math.sqrt(float(counted.variance))
+        return cls(max(float(counted.count), 0.0), spread, region.coherence, region.radius**2 / n_rows)
+
+    @property
+    def at_most(self) -> float:
+        """How many there are at most, 19 of 20 times."""
+        return self.rows + _UPPER * self.spread
+
+    @property
+    def hidden(self) -> float:
+        """What they have at most of a released variance, in clipped coordinates."""
+        return self.coherence * self.at_most * self.square
+
+    @property
+    def likely(self) -> float:
+        """What they may have taken from a variance if most are not much longer than the region reaches."""
+        return self.coherence * (self.rows + self.spread) * self.square
+
+    def describe(self) -> dict[str, float]:
+        """Return what is known of them, for the diagnostics."""
+        return {"about": self.rows, "at_most": self.at_most}
+
+
+def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, beyond: Beyond) -> float:
+    """Return what a resolved variance is off by at most, as a share of it, in 19 of 20 releases.
+
+    Parameters
+    ----------
+    values : ndarray, shape (d,)
+        Released variances in clipped coordinates, ascending.
+    noise : NoiseLaw
+        Its noise.
+    restoration : Restoration
+        What was given back for clipping, and how certain that is.
+    beyond : Beyond
+        The rows beyond the region.
+    """
+    found = values[values > least_resolved(len(values), noise.sigma, noise.hidden)]
+    if not len(found):
+        return 1.0
+    # Entries of ``W^-1/2 N W^-1/2`` have variances ``sigma^2 / (2 w_i w_j)``, the diagonal twice that; the
+    # norm is about twice the root of the largest sum of a row, as that of equal ones is exactly in the
+    # limit.
+    spread = noise.sigma * math.sqrt(2 * float((1 / found).max()) * float((1 / found).sum()))
+    return rarely_exceeded(len(values)) * spread + _clipping_error(found, restoration, beyond)
+
+
+def _clipping_error(found: Vector, restoration: Restoration, beyond: Beyond) -> float:
+    """Return what clipping may have taken beyond what was given back, as a share of a resolved variance."""
+    if not restoration.laws:
+        return 0.0
+    errors = [
+        beyond.likely / float(found[0]) if law is None else at_most / factor - 1
+        for law, factor, at_most in zip(
+            restoration.laws, restoration.factors, restoration.at_most, strict=True
+        )
+    ]
+    return max(0.0, *errors)

@@ -1,0 +1,97 @@
+"""Every number that the default method chose by judgement: what it is a share or a multiple of, and why.
+
+``docs/whitening.md`` (Constants) has what halving and doubling each of them did to tables that none of them
+was chosen on. Shares are of the whole budget.
+"""
+
+from __future__ import annotations
+
+SAMPLED_ROWS = 200_000
+"""Rows that a round of unit rows reads of a longer table: noise is a hundredth of a direction there."""
+
+ROUND_SHARE = 0.004
+"""A round of unit rows costs at least this. It finds a direction that ``1.5 sqrt(2 d / (0.004 rho))`` rows
+carry."""
+
+ROUND_ERROR = 0.45
+"""Or what makes its noise this part of an even share of the rows, in a table of few rows."""
+
+MOST_FOR_A_ROUND = 0.06
+"""But at most this: beyond, rounds eat what they are for."""
+
+VISIBLE = 1.5
+"""A direction is visible in an answer if it exceeds the norm of the noise by this factor.
+
+Noise alone does in one matrix of 130 with two columns, of 270 with three, of 1,400 with five and of 25,000
+with ten (simulated). A search may be wrong now and then: later rounds look again. What is *claimed* has a
+test of its own (`dpcov.laws.least_resolved`).
+"""
+
+UNSEEN_LEVEL = 0.5
+"""What is not visible in unit rows is taken to be this many times the noise norm, and amplified
+accordingly."""
+
+DROWNED = 0.3
+"""A round ends the search if unit rows show a known direction by less than this many noise norms: others,
+amplified, outweigh it."""
+
+DENSE = 8.0
+"""Unseen directions are small, not rare, if no rows reach further than this many times what most rows reach.
+
+Normal columns reach 4 to 5 times; a column that is 1 in one row of a hundred reaches far above its own bulk.
+"""
+
+QUICK_LOOK = 0.004
+"""A histogram that decides between small and rare costs this."""
+
+LOOK = 0.008
+"""A histogram before and within each round of whitening costs this."""
+
+CAREFUL_LOOK = 0.03
+"""The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``25 / sqrt(rho)`` on;
+fewer rows could carry a direction only with an error above 0.2, whatever the method."""
+
+AIM = 0.3
+"""A round of whitening aims at noise of this part of a white direction..."""
+
+LEAST_ROUND, LEAST_ROUND_BLIND, MOST_ROUND = 0.004, 0.01, 0.04
+"""... for at least and at most so much; for at least the second while directions are invisible."""
+
+ENOUGH_GAIN = 0.9
+"""Whitening goes on while a round is expected to bring the error below this part of what it is."""
+
+KEPT_FOR_RELEASE = 0.6
+"""Whitening ends when so much is left."""
+
+MOST_ROUNDS = 12
+"""Rounds of whitening. Each can bring a direction into sight that is some 50 times shorter than the noise
+shows."""
+
+TAIL_SHARE = 0.03
+"""A look at where the rows beyond lie costs this."""
+
+ROWS_LOOKED_AT = 8.0
+"""That many times its noise norm, in rows, are looked at: the nearest of the far ones, which are typical of
+them."""
+
+REACHES_SHARE = 0.06
+"""Histograms along all directions that stand out cost this together, and at most `CAREFUL_LOOK` each."""
+
+CLIPPED_ALONG = 2.0
+"""Rows to clip along such a direction, in units of ``sqrt(2 d / rho)``, at which clipping costs what noise
+does."""
+
+FALSE_ALARM = 1e-3
+"""How often noise alone may make a histogram show rows that are not there."""
+
+BEYOND = 1.35
+"""A region grows to the furthest rows that a histogram shows if they lie beyond this many times its radius.
+A bin is 1.19 times as far as the one before: less is within what bins can tell."""
+
+COUNT_SHARE = 0.03
+"""Counting the rows beyond the region costs this: a count is then off by ``4 / sqrt(rho)`` rows. What the
+noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
+
+FEW_ROWS = 0.25
+"""If the whole budget leaves more noise than this in a direction of a white table, one release of the rows
+as they are tells most."""

@@ -1,0 +1,157 @@
+"""Coordinates in which a table is about to become white, and what unit rows tell about them.
+
+Scaling every row to length 1 bounds its influence without any bound on the table, and the mean of ``u u^T``
+over unit rows u still tells the *shape* of the second moment: it is the spatial sign covariance (Locantore et
+al. 1999; Visuri, Koivunen and Oja 2000). For an elliptical table its eigenvectors are those of the second
+moment, and its eigenvalues are a known function of theirs, which `shape_from_signs` inverts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcov.arrays import Bools, Matrix, Vector
+from dpcov.core import NoisyGram
+from dpcov.methods.whitening.constants import UNSEEN_LEVEL, VISIBLE
+
+LARGEST_GAIN_RATIO = 2.0**23
+"""No direction is amplified more than this beyond another.
+
+Rows are rounded to 27 bits, so at this ratio rounding has ``(2^(23 - 27))^2 / 12 = 0.03%`` of the variance
+of a direction; at 2^25 it has 0.5%, and at 2^27 all of it.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Coordinates: one linear form of the table's columns a row, and which of them have been seen.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (d, d)
+        The forms.
+    seen : ndarray of bool, shape (d,)
+        Which of them stood above the noise, and have about unit variance relative to each other.
+    """
+
+    rows: Matrix
+    seen: Bools
+
+    @property
+    def rank(self) -> int:
+        """Number of directions that were seen."""
+        return int(self.seen.sum())
+
+    def amplified(self, gain: float) -> Frame:
+        """Return the frame with the unseen directions so many times as long."""
+        return Frame(self.rows * np.where(self.seen, 1.0, gain)[:, None], self.seen)
+
+
+def in_frame(answer: NoisyGram, forms: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the forms that an answer is really about, and its second moment in them.
+
+    The answer's map is triangular: it is `forms` up to a rotation and rounding. The rotation is undone.
+    """
+    asked = answer.lattice_map.matrix()
+    left, _, right = np.linalg.svd(asked @ np.linalg.inv(forms))
+    rotation = left @ right
+    return rotation.T @ asked, rotation.T @ answer.mean() @ rotation
+
+
+def resolve_more(frame: Frame, forms: Matrix, signs: Matrix, noise: float) -> Frame:
+    """Fold one round of unit rows into the frame.
+
+    Directions that were seen before are left alone. What the others share with them is subtracted, and the
+    rest is seen now, or amplified.
+
+    Parameters
+    ----------
+    frame : Frame
+        Before this round.
+    forms : ndarray, shape (d, d)
+        The forms that were asked about: those of `frame` up to rounding.
+    signs : ndarray, shape (d, d)
+        Noisy mean of ``u u^T`` in these forms.
+    noise : float
+        Spectral norm that the noise has about.
+    """
+    known, open_ = np.flatnonzero(frame.seen), np.flatnonzero(~frame.seen)
+    remainder, rest = signs, forms
+    if len(known):
+        share = np.linalg.solve(signs[np.ix_(known, known)], signs[np.ix_(known, open_)]).T
+        remainder = signs[np.ix_(open_, open_)] - share @ signs[np.ix_(known, open_)]
+        rest = forms[open_] - share @ forms[known]
+    values, vectors = np.linalg.eigh((remainder + remainder.T) / 2)
+    found = values > VISIBLE * noise
+    level = UNSEEN_LEVEL * noise
+    if not found.all():
+        level = max(level, float(values[~found].mean()))
+    values = np.where(found, values, level)
+    even = max(np.trace(signs[np.ix_(known, known)]) / max(len(known), 1), noise)
+    shape = shape_from_signs(np.concatenate([np.full(len(known), even), values]))
+    relative = shape[len(known) :] / (shape[0] if len(known) else 1.0)
+    updated, seen = forms.copy(), frame.seen.copy()
+    updated[open_] = (vectors.T @ rest) / np.sqrt(relative)[:, None]
+    seen[open_] = found
+    return Frame(updated, seen)
+
+
+def least_known(frame: Frame, signs: Matrix) -> float:
+    """Return by how much unit rows show the least of the directions seen before; infinite if none was."""
+    known = np.flatnonzero(frame.seen)
+    return float(np.linalg.eigvalsh(signs[np.ix_(known, known)])[0]) if len(known) else np.inf
+
+
+def shape_from_signs(signs: Vector) -> Vector:
+    """Return the eigenvalues, up to scale, of an elliptical table with these sign eigenvalues.
+
+    An elliptical table with second-moment eigenvalues l has sign eigenvalues
+    ``l_i / 2 * integral over s > 0 of prod_j (1 + l_j s)^(-1/2) / (1 + l_i s)``
+    (Dürre, Tyler and Vogel 2016). A fixed-point iteration in l inverts it.
+    """
+    target = signs / signs.sum()
+    if len(target) == 1:
+        return np.ones(1)
+    shape = target**1.5 / (target**1.5).max()
+    # The integrand is smooth in log s, so equal steps there converge fast.
+    log_s = np.arange(-12.0, 80.0, 0.25)
+    s = np.exp(log_s)
+    for _ in range(200):
+        logs = np.log1p(s[:, None] * shape)
+        weights = s * np.exp(-logs.sum(axis=1) / 2)
+        implied = shape * (weights[:, None] / np.exp(logs)).sum(axis=0)
+        ratio = target / (implied / implied.sum())
+        shape = shape * ratio
+        shape /= shape.max()
+        if np.abs(ratio - 1).max() < 1e-3:
+            break
+    result: Vector = shape
+    return result
+
+
+def column_scales(rows: Matrix) -> Vector:
+    """Return the scale of each column of a table that the forms `rows` make white."""
+    norms = np.linalg.norm(rows, axis=0)
+    scales: Vector = np.linalg.norm(np.linalg.inv(rows / norms), axis=1) / norms
+    return scales
+
+
+def beyond_reach(rows: Matrix) -> bool:
+    """Whether amplifying a direction any further is pointless, columns brought to one scale."""
+    return float(np.linalg.cond(rows * column_scales(rows))) > LARGEST_GAIN_RATIO
+
+
+def limit_gains(rows: Matrix) -> Matrix:
+    """Keep the largest gain below `LARGEST_GAIN_RATIO` times the least.
+
+    Beyond, rounding the map to integers would disturb the directions that were seen.
+    """
+    scales = column_scales(rows)
+    left, gains, right = np.linalg.svd(rows * scales)
+    if gains.max() <= gains.min() * LARGEST_GAIN_RATIO:
+        return rows
+    limited = np.minimum(gains, gains.min() * LARGEST_GAIN_RATIO)
+    result: Matrix = (left * limited) @ right / scales
+    return result

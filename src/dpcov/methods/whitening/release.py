@@ -1,0 +1,111 @@
+"""Step 4, release: all that is left buys the Gram matrix of the rows in the region, and is mapped back.
+
+In the same scan the rows beyond the region are counted: what is claimed about the release rests on their
+number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dpcov.arrays import Matrix
+from dpcov.core import Clipping, Gram, LogNormGrid, RowsBeyond
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
+from dpcov.maps import integer_map
+from dpcov.methods.estimate import Estimate, shrink_towards
+from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
+from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.whiten import White
+from dpcov.methods.whitening.wrap import Region, directional_count
+
+# Sixteen bins a doubling: the edge below the radius is at most 4% shorter.
+_COUNT_HALVES = 8
+
+
+def release(run: Run, white: White, region: Region) -> Estimate:
+    """Spend what is left, and say what is known about the result."""
+    shape = region.shape(run.d)
+    wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
+    count = _count_beyond(run, wanted, region.radius)
+    left = run.curator.remaining.rho - count.cost.rho
+    clipping = Clipping(integer_map(wanted), region.radius, run.rule)
+    answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
+    share = float(left) / run.rho
+    run.note("release", share, run.d)
+    forms, moment = in_frame(answer, wanted)
+    has_constant = run.curator.has_constant
+    restoration = (
+        restore_dropped(region, directional_count(run))
+        if run.contamination
+        else restore_shrunk(region, run.n, shape @ moment @ shape, has_constant=has_constant)
+    )
+    shrinkage = 0.0
+    if not run.has_few_rows:
+        # The rounds before say that the rows are about white here, and they cost budget too.
+        ball = np.asarray(np.linalg.inv(shape @ shape), dtype=np.float64)
+        moment, shrinkage = shrink_towards(ball, moment, answer.sigma)
+    inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
+    matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
+    most, extra = math.sqrt(restoration.factor) * np.eye(run.d), restoration.beyond_most(run.d)
+    # Only what is not a multiple of the identity takes the way through the frame, which rounds.
+    raising = most + inverse @ extra @ forms
+    if has_constant:
+        raising = raise_beside_constant(matrix, raising, restoration.constant)
+    matrix = raising @ matrix @ raising.T
+    beyond = Beyond.of(counted, region, run.n)
+    # What is left of the noise after shrinking, on average over entries.
+    sigma = answer.sigma * math.sqrt(1 - shrinkage)
+    hidden = 0.0 if run.contamination else beyond.hidden
+    law = NoiseLaw(raising @ inverse, sigma, hidden)
+    raised = (most + extra) @ moment @ (most + extra)
+    error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, beyond)
+    facts = {
+        "predicted_error": error,
+        "released_share": share,
+        "radius": region.radius / white.unit,
+        "rows_beyond": beyond.describe(),
+        "correction": restoration.factor,
+        "shrinkage": shrinkage,
+        "heavy": [
+            {"direction": _unit_length(direction.vector @ white.rows), "stretch": stretch}
+            for direction, stretch in zip(region.heavy, region.stretches, strict=True)
+        ],
+    }
+    losses = restoration.located_laws(raising @ inverse, run.d - has_constant)
+    return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, losses)
+
+
+def release_nothing(run: Run) -> Estimate:
+    """Return zero: the rows are too few, or all zero, for this budget. What is left is not charged."""
+    return Estimate(np.zeros((run.d, run.d)), story(run) | {"predicted_error": 1.0, "released_share": 0.0})
+
+
+def story(run: Run) -> dict[str, Any]:
+    """Return what was asked, for the diagnostics."""
+    return {
+        "rounds": len(run.rounds),
+        "history": [asdict(round_) for round_ in run.rounds],
+        "confidence": CONFIDENCE,
+    }
+
+
+def _count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
+    """Return the query for the number of rows beyond the region."""
+    centre = math.floor(math.log2(radius))
+    grid = LogNormGrid(lowest=centre - 1, highest=centre + 2, halves=_COUNT_HALVES)
+    # Edge k has bins k + 1 and later beyond it: the last edge that is not beyond the radius.
+    first_bin = int(np.searchsorted(grid.edges(), radius, side="right"))
+    rho = run.part(min(c.COUNT_SHARE, run.left / 8))
+    return RowsBeyond(integer_map(forms), grid, first_bin, rho, "rows beyond the region")
+
+
+def _unit_length(form: Matrix) -> list[float]:
+    result: list[float] = (form / np.linalg.norm(form)).tolist()
+    return result

@@ -1,0 +1,118 @@
+"""What a run of the method carries along: the curator, public sizes, and the story so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from dpcov.arrays import Matrix
+from dpcov.core import Clipping, Curator, Gram, LogNormGrid, NoisyGram, NormHistogram, Rule
+from dpcov.laws import noise_norm
+from dpcov.maps import integer_map
+from dpcov.methods.whitening.constants import FEW_ROWS
+from dpcov.methods.whitening.frames import column_scales
+from dpcov.methods.whitening.norms import NormLook, wide_grid
+
+
+@dataclass(frozen=True)
+class Round:
+    """One query of the method: what for, what it cost, how many directions were visible after it."""
+
+    purpose: str
+    rho: float
+    resolved: int
+
+
+@dataclass
+class Run:
+    """The curator, public sizes, and the story so far.
+
+    Attributes
+    ----------
+    curator : Curator
+        All that is known of the rows comes from it.
+    n, d : int
+        Rows and columns, the constant one included.
+    rho : float
+        The whole budget; shares below are parts of it.
+    contamination : float
+        An upper bound on the share of outliers, which far rows may be.
+    rounds : list of Round
+        What was asked so far.
+    """
+
+    curator: Curator
+    n: int
+    d: int
+    rho: float
+    contamination: float = 0.0
+    rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def left(self) -> float:
+        """The share of the budget that is left."""
+        return float(self.curator.remaining.rho) / self.rho
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether even a white table would be mostly noise, so that there is nothing to look for."""
+        return self.noise(self.n, 1.0) * self.d > FEW_ROWS
+
+    @property
+    def rule(self) -> Rule:
+        """What becomes of rows beyond a radius: outliers are dropped, others shrink."""
+        return Rule.DROP if self.contamination else Rule.SHRINK
+
+    def gram(
+        self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
+    ) -> NoisyGram:
+        """Ask for the Gram matrix of the rows after `forms`, kept within a radius."""
+        clipping = Clipping(integer_map(forms), radius, rule)
+        return self.curator.ask(Gram(clipping, self.part(share), purpose, every))
+
+    def look(self, forms: Matrix, share: float, purpose: str, frame: Matrix | None = None) -> NormLook:
+        """Ask how long the rows are after `forms`, whatever their scale.
+
+        Parameters
+        ----------
+        forms : ndarray, shape (k, d)
+            One linear form of the columns a row; fewer than d look at a part of the rows.
+        share : float
+            What to spend; a quarter of what is left at most.
+        purpose : str
+            For the receipt.
+        frame : ndarray, shape (d, d), optional
+            Coordinates that tell the columns' scales, if `forms` are not all of them.
+        """
+        square = np.zeros((self.d, self.d))
+        square[: len(forms)] = forms
+        sizes = column_scales(forms if frame is None else frame)
+        answer = self.curator.ask(
+            NormHistogram(
+                integer_map(square, sizes), wide_grid(), self.part(min(share, self.left / 4)), purpose
+            )
+        )
+        return NormLook(answer, ignored_rows=self.contamination * self.n)
+
+    def histogram(self, forms: Matrix, grid: LogNormGrid, share: float, purpose: str) -> NormHistogram:
+        """Return the query for a histogram of norms."""
+        return NormHistogram(integer_map(forms), grid, self.part(min(share, self.left / 4)), purpose)
+
+    def part(self, share: float) -> Fraction:
+        """Return a share of the budget as an exact number."""
+        return Fraction(share * self.rho)
+
+    def note(self, purpose: str, share: float, resolved: int) -> None:
+        """Remember a round."""
+        self.rounds.append(Round(purpose, share * self.rho, resolved))
+
+    def noise(self, rows: int, share: float) -> float:
+        """Return the noise norm in a mean over so many rows of the unit ball."""
+        return noise_norm(self.d, 1.0) / (rows * math.sqrt(share * self.rho))
+
+    def share_for(self, noise: float, rows: int) -> float:
+        """Return the share of the budget for which `noise` is the noise norm."""
+        return (noise_norm(self.d, 1.0) / (rows * noise)) ** 2 / self.rho

@@ -1,0 +1,260 @@
+"""Step 3, wrap: a region around the rows that reaches further where the rows beyond the bulk lie.
+
+White rows have the same variance in every direction, not the same reach: a rare 0/1 column or one of incomes
+sends its rows far out in one direction. A ball that holds them lets noise into all others, a smaller one
+takes much of that column's variance away. In white coordinates an ellipsoid P costs about ``sqrt(2
+lambda_max(P) tr(P)) / (n sqrt(rho))``, so stretching one direction is much cheaper than a larger ball.
+
+1. The directions of the rows a little beyond the bulk are asked for (`find_heavy`).
+2. Each direction in which more rows lie than in most gets a histogram of its own, hence its own reach, and so
+   does the norm of what is left (`surround`). If all directions are alike, a ball it is, for the price of
+   one look.
+3. A last look at the rows in the region's own coordinates: it grows if rows are seen beyond (`enclose`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpcov.arrays import Matrix, Vector
+from dpcov.core import NormHistogram, Rule
+from dpcov.laws import noise_norm, rarely_exceeded
+from dpcov.maps import integer_map
+from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.frames import column_scales, in_frame
+from dpcov.methods.whitening.norms import FineNorms, fine_grid
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.tail import radius_beyond
+from dpcov.methods.whitening.whiten import White
+
+_MOST_LOOKED_AT = 0.1
+# What the heavy directions add to the squared radius, in units of that of the rest.
+_ROOM = 0.6
+_DROPPING_MARGIN = 1.05
+_DIRECTIONAL_MARGIN = 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class HeavyDirection:
+    """A direction in which many of the far rows lie.
+
+    Attributes
+    ----------
+    vector : ndarray, shape (d,)
+        A unit vector in white coordinates; no row's constant depends on it.
+    tilt : float
+        How far it is off, about: the sine of an angle.
+    """
+
+    vector: Vector
+    tilt: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """A histogram of the rows' norms, or of their parts along a direction, and where they were clipped.
+
+    Attributes
+    ----------
+    histogram : FineNorms
+        In white coordinates.
+    radius : float
+        Beyond this, rows were shrunk.
+    rank : int
+        How many directions the norm has.
+    direction : HeavyDirection, optional
+        The only one, if it is one.
+    """
+
+    histogram: FineNorms
+    radius: float
+    rank: int
+    direction: HeavyDirection | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Where rows are clipped: a ball after stretches along some directions.
+
+    Attributes
+    ----------
+    radius : float
+        Of the ball.
+    tails : tuple of Tail
+        What is known of the rows beyond; empty if nothing is.
+    stretches : tuple of float
+        How much further the region reaches along the direction of each tail that has one.
+    coherence : float
+        The share of the rows beyond that may lie along one direction, at most.
+    """
+
+    radius: float
+    tails: tuple[Tail, ...] = ()
+    stretches: tuple[float, ...] = ()
+    coherence: float = 1.0
+
+    @property
+    def heavy(self) -> tuple[HeavyDirection, ...]:
+        """The directions along which it reaches further."""
+        return tuple(tail.direction for tail in self.tails if tail.direction is not None)
+
+    def shape(self, d: int) -> Matrix:
+        """Return the map that stretches the ball to the region."""
+        matrix = np.eye(d)
+        for direction, stretch in zip(self.heavy, self.stretches, strict=True):
+            matrix += (stretch - 1) * np.outer(direction.vector, direction.vector)
+        return matrix
+
+    def grown(self, factor: float) -> Region:
+        """Return the region with all its radii so many times as long."""
+        tails = tuple(replace(tail, radius=factor * tail.radius) for tail in self.tails)
+        return replace(self, radius=factor * self.radius, tails=tails)
+
+
+def wrap(run: Run, white: White) -> Region:
+    """Balance what clipping takes away against the noise that a wider region brings."""
+    histogram = _ask_norms(run, white)
+    if run.contamination:
+        count = directional_count(run)
+        # A dropped row takes all it has: a little further out few rows of the bulk are left.
+        radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=run.contamination * run.n)
+        return Region(radius, (Tail(histogram, radius, run.d),))
+    # Tails are compared between white directions; coordinates that were not looked for are not white.
+    heavy, coherence = ((), 1.0) if run.has_few_rows else find_heavy(run, white, histogram)
+    region = surround(run, white, heavy) if heavy else None
+    if region is None:
+        # Where far rows agree, clipping as many as the histogram can tell would bias one direction.
+        radius = (
+            _DIRECTIONAL_MARGIN * histogram.radius(directional_count(run))
+            if heavy
+            else ball_radius(run, histogram, run.d)
+        )
+        region = Region(radius, (Tail(histogram, radius, run.d),), coherence=coherence)
+    return enclose(run, white, region)
+
+
+def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], float]:
+    """Ask in which directions the rows beyond the bulk lie, and return those that stand out.
+
+    If all directions are alike, or the rows too few to tell, none does. Also returns the largest share of
+    these rows that one direction may have.
+    """
+    basis = _own_basis(run, white.rows)
+    own = basis.shape[1]
+    share = min(c.TAIL_SHARE, run.left / 4)
+    noise = noise_norm(own, 1 / math.sqrt(share * run.rho))
+    if own < 2 or c.ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
+        return (), 1.0
+    radius = histogram.look_radius(c.ROWS_LOOKED_AT * noise)
+    answer = run.gram(white.rows, radius, share, "directions of the tail", rule=Rule.TAIL)
+    _, outer = in_frame(answer, white.rows)
+    run.note("tail", share, run.d)
+    values, vectors = np.linalg.eigh(basis.T @ outer @ basis * (run.n / radius**2))
+    # Half of the directions or more are taken to be ordinary. Their eigenvalues are the lower half, which
+    # noise alone, of a semicircle law, puts 4 / (3 pi) of its norm below their mean.
+    half = values[: own - own // 2]
+    ordinary = max(float(half.mean()) + 4 / (3 * math.pi) * noise, 0.0)
+    # 19 of 20 times, noise and chance together bring no ordinary direction beyond this.
+    least = rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
+    rows = max(float(np.trace(outer)) * run.n / radius**2, noise)
+    coherence = min((float(values[-1]) + rarely_exceeded(own) * noise) / rows, 1.0)
+    heavy = tuple(
+        HeavyDirection(basis @ vector, noise / (2 * (value - ordinary)))
+        for value, vector in reversed(list(zip(values, vectors.T, strict=True)))
+        if value - ordinary > least
+    )
+    return heavy, coherence
+
+
+def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Region | None:
+    """Return an ellipsoid around nearly all rows; None if a ball reaches as far as the heavy ones do.
+
+    Each of the directions is paid a histogram, and so is the rest.
+    """
+    vectors = np.array([direction.vector for direction in heavy])
+    rank = max(run.d - len(heavy), 1)
+    beside = np.eye(run.d) - vectors.T @ vectors
+    share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
+    rest = _ask_part(run, white, beside, rank, share)
+    along = [_ask_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors]
+    inner = ball_radius(run, rest, rank)
+    clipped = c.CLIPPED_ALONG * math.sqrt(2 * run.d / (run.left * run.rho))
+    reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
+    if max(reaches) <= inner:
+        return None
+    # A row as long as `inner` beside a heavy direction and as long as its reach along it just fits in.
+    room = math.sqrt(_ROOM) * inner
+    radius = math.hypot(inner, room)
+    stretches = tuple(max(reach / room, 1.0) for reach in reaches)
+    # A row that is long in one way is as most rows are in the others.
+    reach = math.sqrt(max(radius**2 - rank * white.unit**2, room**2))
+    tails = [Tail(rest, math.sqrt(max(radius**2 - len(heavy) * white.unit**2, inner**2)), rank)]
+    tails += [
+        Tail(histogram, stretch * reach, 1, direction)
+        for histogram, stretch, direction in zip(along, stretches, heavy, strict=True)
+    ]
+    return Region(radius, tuple(tails), stretches)
+
+
+def enclose(run: Run, white: White, region: Region) -> Region:
+    """Look once more, in the region's own coordinates, and let it grow to the furthest rows that are seen."""
+    shape = region.shape(run.d)
+    forms = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
+    look = run.look(forms, c.CAREFUL_LOOK * 2 / 3, "norms in the region")
+    if look.far <= c.BEYOND * region.radius:
+        return region
+    grown = region.grown(look.far / region.radius)
+    squares = np.linalg.eigvalsh(shape) ** 2
+    stretched = grown.radius**2 * math.sqrt(float(squares.max() * squares.sum()))
+    if not region.heavy or stretched <= white.look.far**2 * math.sqrt(run.d):
+        return grown
+    # A ball around all rows costs less than an ellipsoid that the directions found do not fit.
+    radius = white.look.far
+    return Region(radius, (Tail(_ask_norms(run, white), radius, run.d),))
+
+
+def directional_count(run: Run) -> float:
+    """How many rows to clip when their excess may lie in few directions.
+
+    Noise grows by ``sqrt(2 d / rho)`` rows times what the squared radius grows by, and clipping k rows takes
+    k times as much from one direction if they agree, and from each of d if they do not. In between, the root
+    of d is a compromise.
+    """
+    return math.sqrt(2 * run.d / (run.left * run.rho)) * math.sqrt(run.d)
+
+
+def ball_radius(run: Run, histogram: FineNorms, rank: int) -> float:
+    """Choose the radius of a ball for rows that are long in no direction more than in others."""
+    even = math.sqrt(2 * rank / (run.left * run.rho))
+    count = even * math.sqrt(rank)
+    wide, narrow = histogram.radius(count), histogram.radius(1.6 * rank * even)
+    if wide <= 1.02 * narrow:
+        return wide
+    # Clipping at the narrow radius takes the same from all directions, which is given back.
+    return narrow if 1.6 * rank >= 9 and (wide / narrow) ** 2 < 1.4 else histogram.radius(count * rank**0.25)
+
+
+def _own_basis(run: Run, rows: Matrix) -> Matrix:
+    """Return an orthonormal basis of the coordinates on which no row's constant depends."""
+    if not run.curator.has_constant:
+        return np.eye(run.d)
+    constant = np.linalg.inv(rows)[-1]
+    return np.asarray(np.linalg.qr(constant[:, None], mode="complete").Q[:, 1:])
+
+
+def _ask_norms(run: Run, white: White) -> FineNorms:
+    grid = fine_grid(white.look.typical, run.n)
+    query = run.histogram(white.rows, grid, c.CAREFUL_LOOK, "histogram of the norms")
+    return FineNorms(run.curator.ask(query), run.n)
+
+
+def _ask_part(run: Run, white: White, part: Matrix, rank: int, share: float) -> FineNorms:
+    """Ask for a histogram of the norms of a part of the white rows, among `rank` directions."""
+    lattice_map = integer_map(part @ white.rows, column_scales(white.rows))
+    grid = fine_grid(math.sqrt(rank) * white.unit, run.n)
+    purpose = "histogram along a heavy direction" if rank == 1 else "histogram beside heavy directions"
+    query = NormHistogram(lattice_map, grid, run.part(min(share, run.left / 8)), purpose)
+    return FineNorms(run.curator.ask(query), run.n)
