@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,50 +8,125 @@ import pytest
 from numpy.typing import NDArray
 
 from dpcov.core import LogNormGrid, NoisyCounts
-from dpcov.methods.whitening.norms import NormHistogram, coarse_grid, find_scale, fine_grid
+from dpcov.methods.whitening.constants import CAREFUL_LOOK
+from dpcov.methods.whitening.norms import FineNorms, NormLook, fine_grid, wide_grid
+
+Vector = NDArray[np.float64]
 
 
-def counts(norms: NDArray[np.float64], grid: LogNormGrid, sigma: float = 0.0, seed: int = 0) -> NoisyCounts:
+def counts(norms: Vector, grid: LogNormGrid, sigma: float = 0.0, seed: int = 0) -> NoisyCounts:
     bins = np.searchsorted(grid.edges(), norms, side="right")
     exact = np.bincount(bins, minlength=grid.n_bins).astype(np.int64)
     noise = np.rint(np.random.default_rng(seed).normal(size=grid.n_bins) * sigma).astype(np.int64)
     return NoisyCounts(exact + noise, Fraction(max(sigma, 0.1) ** 2), grid, len(norms))
 
 
-def gaussian_norms(n_rows: int = 100_000, d: int = 10, scale: float = 1.0) -> NDArray[np.float64]:
+def gaussian_norms(n_rows: int = 100_000, d: int = 10, scale: float = 1.0) -> Vector:
     rows = np.random.default_rng(1).normal(size=(n_rows, d))
     return np.asarray(np.linalg.norm(rows, axis=1) * scale, dtype=np.float64)
 
 
+def look(norms: Vector, sigma: float = 10.0, seed: int = 0, **options: float) -> NormLook:
+    return NormLook(counts(norms, wide_grid(), sigma, seed), **options)
+
+
+def fine(norms: Vector, sigma: float = 8.0, seed: int = 0, rows_of_table: int = 0) -> FineNorms:
+    whole = rows_of_table or len(norms)
+    return FineNorms(counts(norms, fine_grid(3.1, whole), sigma, seed), whole)
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-130, 3e130])
-def test_the_typical_norm_is_found_at_any_scale(scale: float) -> None:
-    found = find_scale(counts(gaussian_norms(scale=scale), coarse_grid(), sigma=10))
-    assert found is not None
-    assert found.typical == pytest.approx(3.1 * scale, rel=0.5)
-    assert found.excess == 0
+def test_the_typical_norm_and_the_end_are_found_at_any_scale(scale: float) -> None:
+    norms = gaussian_norms(scale=scale)
+    found = look(norms)
+    assert found.found
+    # Bins are a factor of 1.19 wide.
+    assert found.typical == pytest.approx(np.median(norms), rel=0.2)
+    # Of 100,000 rows at most some 60 lie beyond: those that two bins at the noise's limit can have.
+    assert 0.8 * np.sort(norms)[-60] < found.far < 1.2 * norms.max()
 
 
-def test_rows_far_out_show_as_excess() -> None:
+def test_noise_alone_is_not_found() -> None:
+    # A mode of 3 bins at 5 sd: once in 2,000 looks of 1,760 bins; 6 of 400 happen once in 10^7.
+    assert sum(look(np.zeros(30), 20, seed).found for seed in range(400)) < 6
+
+
+def test_zero_rows_are_not_looked_at() -> None:
+    norms = gaussian_norms(5000)
+    with_zeros = look(np.concatenate([norms, np.zeros(50_000)]))
+    assert with_zeros.typical == look(norms).typical
+    assert with_zeros.far == look(norms).far
+
+
+def test_noise_alone_moves_the_end_of_a_thousandth_of_looks() -> None:
+    norms = np.full(20_000, 3.1)
+    end = look(norms, 0.1).far
+    alarms = sum(look(norms, 20, seed).far > end for seed in range(1000))
+    # FALSE_ALARM is 1 of 1,000: 13 or more happen once in 10^10.
+    assert alarms < 13
+
+
+@pytest.mark.parametrize("rho", [0.1, 2.0])
+def test_a_bump_is_seen_from_the_documented_number_of_rows_on(rho: float) -> None:
+    # A histogram of a share rho_i has noise of 1 / sqrt(rho_i) rows.
+    sigma = 1 / math.sqrt(CAREFUL_LOOK * rho)
+    bulk = np.full(20_000, 3.1)
+    bump = lambda rows: np.concatenate([bulk, np.full(round(rows), 31.0)])  # noqa: E731
+    documented = 25 / math.sqrt(rho)
+    seen = [look(bump(documented), sigma, seed).far > 31 for seed in range(400)]
+    # Half of them or more; less than 140 of 400 happen once in 10^9.
+    assert sum(seen) >= 140
+    # Seven standard deviations above: one miss in 10^12.
+    for seed in range(200):
+        found = look(bump(documented + 7 * sigma), sigma, seed)
+        assert 31 < found.far < 31 * 1.2
+    # A fifth of that: 3.4 sd below what counts, so 1 of 3,000, and 1 of 1,000 for other bins.
+    assert sum(look(bump(documented / 5), sigma, seed).far > 31 for seed in range(400)) < 12
+
+
+def test_rows_much_further_out_take_a_little_more() -> None:
+    norms = np.concatenate([np.full(20_000, 3.1), np.full(130, 1e7)])
+    # 6.5 sd; 5.2 count among all 1,760 bins. A miss has 10% at most, 100 of 200 happen never.
+    seen = [look(norms, 20, seed).far > 1e7 for seed in range(200)]
+    assert sum(seen) > 100
+
+
+def test_a_bump_over_several_bins_is_seen() -> None:
+    # 100 rows over four bins: 1.25 sd in each, 2.5 in all; 400 rows: 10 in all, 5 in each.
+    spread = np.geomspace(31, 31 * 1.9, 280)
+    norms = np.concatenate([np.full(20_000, 3.1), spread])
+    # 3.5 sd in each bin, 7 in a window of four.
+    assert sum(look(norms, 20, seed).far > 31 for seed in range(100)) > 95
+
+
+def test_outliers_beyond_the_bulk_are_ignored_if_they_may_be() -> None:
     norms = gaussian_norms()
-    norms[:500] *= 1000
-    found = find_scale(counts(norms, coarse_grid(), sigma=10))
-    assert found is not None
-    # Bins are a factor of sqrt 2 wide, so the excess is known up to a factor.
-    assert 2000 < found.excess < 12_500
+    norms[:400] = 200.0
+    assert look(norms).far > 200
+    assert look(norms, ignored_rows=100).far > 200
+    # As many of the bulk's own furthest rows may go with them.
+    assert 4.5 < look(norms, ignored_rows=600).far < 1.2 * norms[400:].max()
+
+
+@pytest.mark.parametrize("rows", [300, 3000, 20_000])
+def test_a_look_tells_a_radius_that_some_rows_exceed(rows: int) -> None:
+    norms = gaussian_norms()
+    assert rows / 1.5 < (norms > look(norms).radius(rows)).sum() < 1.5 * rows + 60
+    # No further in than where most rows lie.
+    assert look(norms).radius(1e6) == pytest.approx(np.median(norms), rel=0.25)
 
 
 @pytest.mark.parametrize("beyond", [50, 300, 3000])
 def test_a_radius_leaves_about_as_many_rows_beyond_as_wanted(beyond: int) -> None:
     norms = gaussian_norms()
-    histogram = NormHistogram(counts(norms, fine_grid(3.1, len(norms)), sigma=8), len(norms))
-    radius = histogram.radius(beyond)
+    radius = fine(norms).radius(beyond)
     assert beyond / 2.5 <= (norms > radius).sum() <= 1.6 * beyond + 30
 
 
 def test_a_far_bump_is_kept_inside_unless_it_may_be_ignored() -> None:
     norms = gaussian_norms()
     norms[:400] = 200.0
-    histogram = NormHistogram(counts(norms, fine_grid(3.1, len(norms)), sigma=8), len(norms))
+    histogram = fine(norms)
     assert histogram.radius(50) > 200
     assert histogram.radius(50, ignore_beyond=600) < 7
     assert histogram.radius(50, ignore_beyond=100) > 200
@@ -58,15 +134,47 @@ def test_a_far_bump_is_kept_inside_unless_it_may_be_ignored() -> None:
 
 def test_noise_in_empty_bins_does_not_move_the_radius() -> None:
     norms = gaussian_norms(5000)
-    exact = NormHistogram(counts(norms, fine_grid(3.1, len(norms))), len(norms)).radius(60)
+    exact = fine(norms, 0.0).radius(60)
     for seed in range(40):
-        noisy = NormHistogram(counts(norms, fine_grid(3.1, len(norms)), sigma=8, seed=seed), len(norms))
-        assert noisy.radius(60) == pytest.approx(exact, rel=0.2)
+        assert fine(norms, seed=seed).radius(60) == pytest.approx(exact, rel=0.2)
+
+
+def test_the_noise_of_empty_bins_is_not_taken_for_far_rows() -> None:
+    norms = gaussian_norms()
+    grid = fine_grid(3.0, len(norms))
+    exact = counts(norms, grid).counts
+    noise = np.rint(np.random.default_rng(0).normal(size=(2000, grid.n_bins)) * 8).astype(np.int64)
+    radii = [
+        FineNorms(NoisyCounts(exact + row, Fraction(64), grid, len(norms)), len(norms)).radius(20)
+        for row in noise
+    ]
+    # FALSE_ALARM is 1 of 1,000: 17 of 2,000 or more happen once in 10^10. At 3.5 sd, hundreds would.
+    assert sum(radius > 2 * norms.max() for radius in radii) < 17
+
+
+def test_noise_does_not_keep_few_outliers_inside() -> None:
+    norms = gaussian_norms()
+    norms[:100] = 3e4
+    grid = fine_grid(3.1, len(norms) * 1000)
+    for seed in range(300):
+        histogram = FineNorms(counts(norms, grid, sigma=18, seed=seed), len(norms))
+        assert histogram.radius(50, ignore_beyond=150) < 20
+
+
+def test_where_to_look_for_far_rows() -> None:
+    norms = gaussian_norms()
+    for rows in (100, 1000):
+        # Noise of the bins from the furthest that are seen on, and the width of a bin.
+        assert 0.5 * rows < (norms > fine(norms).look_radius(rows)).sum() < 2 * rows + 50
+    # In a sample, rows stand for more.
+    assert fine(norms[::10], 2.0, rows_of_table=len(norms)).look_radius(1000) == pytest.approx(
+        fine(norms).look_radius(1000), rel=0.1
+    )
 
 
 def test_the_correction_gives_back_what_clipping_takes() -> None:
     norms = gaussian_norms()
-    histogram = NormHistogram(counts(norms, fine_grid(3.1, len(norms)), sigma=3), len(norms))
+    histogram = fine(norms, 3.0)
     for radius in (3.5, 4.0, 4.5):
         exact = (norms**2).mean() / (np.minimum(norms, radius) ** 2).mean()
         assert histogram.correction(radius) == pytest.approx(exact, rel=0.03)
@@ -76,53 +184,13 @@ def test_the_correction_gives_back_what_clipping_takes() -> None:
 def test_dropping_far_rows_is_corrected_for_their_number() -> None:
     norms = gaussian_norms()
     norms[:5000] = 300.0
-    histogram = NormHistogram(counts(norms, fine_grid(3.1, len(norms)), sigma=3), len(norms))
     radius = 6.0
     kept = norms[norms <= radius]
     exact = (norms[5000:] ** 2).mean() / ((kept**2).sum() / len(norms))
-    assert histogram.dropping_correction(radius, 0.0) == pytest.approx(exact, rel=2e-3)
+    assert fine(norms, 3.0).dropping_correction(radius, 0.0) == pytest.approx(exact, rel=2e-3)
 
 
 def test_a_sample_of_the_rows_serves_for_the_whole_table() -> None:
     norms = gaussian_norms()
-    sample = norms[::10]
-    whole = NormHistogram(counts(norms, fine_grid(3.1, len(norms)), sigma=3), len(norms))
-    part = NormHistogram(counts(sample, fine_grid(3.1, len(norms)), sigma=3), len(norms))
-    assert part.radius(1000) == pytest.approx(whole.radius(1000), rel=0.05)
-
-
-def test_noise_alone_has_no_scale() -> None:
-    for seed in range(50):
-        assert find_scale(counts(np.zeros(30), coarse_grid(), sigma=20, seed=seed)) is None
-
-
-def test_a_spurious_bin_at_an_impossible_distance_is_no_excess() -> None:
-    answer = counts(gaussian_norms(1000), coarse_grid(), sigma=30)
-    far = int(np.searchsorted(answer.grid.edges(), 1e100))
-    answer.counts[far] = 300
-    found = find_scale(answer)
-    assert found is not None
-    assert found.excess == 0
-
-
-def test_noise_does_not_keep_few_outliers_inside() -> None:
-    norms = gaussian_norms()
-    norms[:100] = 3e4
-    grid = fine_grid(3.1, len(norms) * 1000)
-    for seed in range(300):
-        histogram = NormHistogram(counts(norms, grid, sigma=18, seed=seed), len(norms))
-        assert histogram.radius(50, ignore_beyond=150) < 20
-
-
-def test_the_noise_of_empty_bins_is_not_taken_for_far_rows() -> None:
-    norms = gaussian_norms()
-    grid = fine_grid(3.0, len(norms))
-    exact = counts(norms, grid).counts
-    noise = np.rint(np.random.default_rng(0).normal(size=(2000, grid.n_bins)) * 8).astype(np.int64)
-    radii = [
-        NormHistogram(NoisyCounts(exact + row, Fraction(64), grid, len(norms)), len(norms)).radius(20)
-        for row in noise
-    ]
-    # About 90 windows of which one in 50 million exceeds 5.5 sd: wrong once in 300 runs of this test, if
-    # seeds were not fixed. At 4 sd, several of these 2,000 are caught.
-    assert max(radii) < 2 * norms.max()
+    part = fine(norms[::10], 3.0, rows_of_table=len(norms))
+    assert part.radius(1000) == pytest.approx(fine(norms, 3.0).radius(1000), rel=0.05)

@@ -7,7 +7,7 @@ import pytest
 from methods.whitening.test_tail import make_histogram
 from numpy.typing import NDArray
 
-from dpcov.methods.whitening.heavy import HeavyDirection, Region, Tail
+from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
 
 Matrix = NDArray[np.float64]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import NoisyCounts
 from dpcov.laws import LossLaw
-from dpcov.methods.whitening.norms import NormHistogram, fine_grid
+from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.tail import (
     expected_loss,
     fit_tail,
@@ -19,12 +19,12 @@ from dpcov.methods.whitening.tail import (
 Vector = NDArray[np.float64]
 
 
-def make_histogram(norms: Vector, sigma: float, seed: int) -> NormHistogram:
+def make_histogram(norms: Vector, sigma: float, seed: int) -> FineNorms:
     grid = fine_grid(float(np.median(norms)), len(norms))
     edges = grid.edges()
     counts = np.bincount(np.searchsorted(edges, norms, side="right"), minlength=grid.n_bins)
     noise = np.rint(np.random.default_rng(seed).normal(0, sigma, grid.n_bins)).astype(np.int64)
-    return NormHistogram(NoisyCounts(counts + noise, Fraction(sigma) ** 2, grid, len(norms)), len(norms))
+    return FineNorms(NoisyCounts(counts + noise, Fraction(sigma) ** 2, grid, len(norms)), len(norms))
 
 
 def pareto(n: int, index: float, seed: int) -> Vector:
