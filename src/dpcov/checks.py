@@ -88,7 +88,9 @@ def count(value: object, name: str, *, at_least: int = 1, at_most: int | None = 
     dpcov.core.errors.ArgumentError: n_components must be a whole number from 1 to 4, got 2.5.
     """
     if isinstance(value, Real) and not isinstance(value, bool):
-        with suppress(OverflowError, ValueError):  # Infinity and NaN have no floor.
+        # Infinity and NaN have no floor, and whole numbers beyond float64 are of no use to any formula.
+        with suppress(OverflowError, ValueError):
+            float(value)
             whole = operator.index(math.floor(value))
             if whole == value and at_least <= whole and (at_most is None or whole <= at_most):
                 return whole

@@ -70,7 +70,8 @@ def test_the_ledger_has_charged_the_whole_limit_before_the_first_noise(
         seen.append(Ledger.open(ledger.path).account("people").spent.rho)
         return draw(*arguments)
 
-    monkeypatch.setattr("dpcov.core.curator.discrete_gaussian", watched)
+    monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", watched)
+    monkeypatch.setattr("dpcov.core.queries.histogram.discrete_gaussian", watched)
     release(ledger, method="whitening", radius=None)
     assert len(seen) > 2
     assert set(seen) == {Fraction(1, 4)}
@@ -91,7 +92,7 @@ def test_a_refused_release_draws_no_noise_and_charges_nothing(
     def forbidden(*_: Any) -> None:
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr("dpcov.core.curator.discrete_gaussian", forbidden)
+    monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", forbidden)
     with pytest.raises(dpcov.BudgetError, match=r"rho=1 left of rho=1; this needs rho=1\.5"):
         release(ledger, rho=1.5)
     assert not ledger.history()

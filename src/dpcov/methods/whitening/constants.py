@@ -47,6 +47,10 @@ QUICK_LOOK = 0.004
 LOOK = 0.008
 """A histogram before and within each round of whitening costs this."""
 
+ROWS_OF_A_BULK = 20.0
+"""But a look costs enough for its noise to be below this part of all rows: ``n / 20`` rows a bin. The bulk of
+a table fills about six bins, and three of them must exceed noise by far (`NormLook.found`)."""
+
 CAREFUL_LOOK = 0.03
 """The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``25 / sqrt(rho)`` on;
 fewer rows could carry a direction only with an error above 0.2, whatever the method."""
@@ -66,6 +70,9 @@ KEPT_FOR_RELEASE = 0.6
 MOST_ROUNDS = 12
 """Rounds of whitening. Each can bring a direction into sight that is some 50 times shorter than the noise
 shows."""
+
+MOST_IDLE = 5
+"""Whitening ends after so many rounds that brought nothing new into sight: what is left may be nothing."""
 
 TAIL_SHARE = 0.03
 """A look at where the rows beyond lie costs this."""

@@ -12,7 +12,7 @@ from dpcov.arrays import Matrix
 from dpcov.core import Clipping, Curator, Gram, LogNormGrid, NoisyGram, NormHistogram, Rule
 from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
-from dpcov.methods.whitening.constants import FEW_ROWS
+from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import column_scales
 from dpcov.methods.whitening.norms import NormLook, wide_grid
 
@@ -59,7 +59,7 @@ class Run:
     @property
     def has_few_rows(self) -> bool:
         """Whether even a white table would be mostly noise, so that there is nothing to look for."""
-        return self.noise(self.n, 1.0) * self.d > FEW_ROWS
+        return self.noise(self.n, 1.0) * self.d > c.FEW_ROWS
 
     @property
     def rule(self) -> Rule:
@@ -81,7 +81,8 @@ class Run:
         forms : ndarray, shape (k, d)
             One linear form of the columns a row; fewer than d look at a part of the rows.
         share : float
-            What to spend; a quarter of what is left at most.
+            What to spend: more where the table is so short that noise would hide its bulk, and a quarter of
+            what is left at most.
         purpose : str
             For the receipt.
         frame : ndarray, shape (d, d), optional
@@ -90,11 +91,9 @@ class Run:
         square = np.zeros((self.d, self.d))
         square[: len(forms)] = forms
         sizes = column_scales(forms if frame is None else frame)
-        answer = self.curator.ask(
-            NormHistogram(
-                integer_map(square, sizes), wide_grid(), self.part(min(share, self.left / 4)), purpose
-            )
-        )
+        enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
+        spent = self.part(min(max(share, enough), self.left / 4))
+        answer = self.curator.ask(NormHistogram(integer_map(square, sizes), wide_grid(), spent, purpose))
         return NormLook(answer, ignored_rows=self.contamination * self.n)
 
     def histogram(self, forms: Matrix, grid: LogNormGrid, share: float, purpose: str) -> NormHistogram:

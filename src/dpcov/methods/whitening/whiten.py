@@ -67,7 +67,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     """Make the rows white, as far as that pays; None if all that can be seen of them is noise."""
     knowledge = Knowledge()
     best: White | None = None
-    least, unit, visible = math.inf, 0.0, 0
+    least, unit, visible, idle = math.inf, 0.0, 0, 0
     for attempt in range(c.MOST_ROUNDS + 1):
         look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows")
         if not look.found:
@@ -78,7 +78,8 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         seen_all = visible == run.d
         promising = best is None or not seen_all or expected < least
         finished = seen_all and expected > c.ENOUGH_GAIN * least
-        if finished or run.left < c.KEPT_FOR_RELEASE or attempt == c.MOST_ROUNDS:
+        spent_up = run.left < c.KEPT_FOR_RELEASE or idle == c.MOST_IDLE or attempt == c.MOST_ROUNDS
+        if finished or spent_up:
             return here if promising else best
         least_share = c.LEAST_ROUND if seen_all else c.LEAST_ROUND_BLIND
         share = min(max((expected / c.AIM) ** 2, least_share), c.MOST_ROUND)
@@ -87,6 +88,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         run.note("whitening", share, following.visible)
         if following.error < least or following.visible < run.d:
             least, best = following.error, here
+        idle = idle + 1 if following.visible <= visible < run.d else 0
         beyond = beyond_reach(following.rows)
         rows, unit, visible = limit_gains(following.rows), following.unit, following.visible
         if beyond:
@@ -106,7 +108,8 @@ def _follow(run: Run, here: White, knowledge: Knowledge) -> _Next:
     level = np.where(visible, values / largest, 1.0)
     if not visible.all():
         hidden = run.look(forms[~visible], c.LOOK, "norms of what is invisible", here.rows)
-        level[~visible] = min((hidden.far / here.look.far) ** 2, 1.0)
+        # Where even its length is below the noise, it stays as it is.
+        level[~visible] = min((hidden.far / here.look.far) ** 2, 1.0) if hidden.found else 1.0
     moment = fused.back @ fused.moment @ fused.back
     error = (
         _expected_error(run, here.look.far, np.asarray(np.linalg.eigvalsh(moment), np.float64))
