@@ -111,18 +111,6 @@ class NormLook:
     def _rows_between(self, first: int, last: int) -> float:
         return float(np.maximum(self._counts[first : last + 1], 0.0).sum())
 
-    def radius(self, rows: float) -> float:
-        """Return a norm that about `rows` rows exceed, counted from the furthest that are seen."""
-        beyond = 0.0
-        for place in range(self._last, self._mode, -1):
-            here = max(self._counts[place], 0.0)
-            if beyond + here >= rows:
-                # Within a bin, rows are taken to be even in the logarithm of their norm.
-                part = (rows - beyond) / here
-                return float(self._edges[place] * (self._edges[place - 1] / self._edges[place]) ** part)
-            beyond += here
-        return float(self._edges[self._mode])
-
 
 class FineNorms:
     """A fine histogram of norms around the typical one.
@@ -181,15 +169,15 @@ class FineNorms:
         return self._low[first:-1], self._high[first:-1], self._counts[first:-1]
 
     def radius(self, rows_beyond: float, *, ignore_beyond: float = 0.0) -> float:
-        """Return a radius that about `rows_beyond` rows exceed.
+        """Return a radius that about `rows_beyond` rows exceed, or fewer: it reaches the furthest that are seen.
 
         The number of rows beyond r is judged by the window (r, sqrt 2 r), which keeps the noise of far
-        empty bins out. Bumps further out count if they are clearly no noise.
+        empty bins out. It begins where the furthest window of bins does that clearly has rows.
 
         Parameters
         ----------
         rows_beyond : float
-            How many rows to clip; at least what the histogram can tell from noise.
+            How many rows to clip at most; not less than the histogram can tell from noise.
         ignore_beyond : float, default 0
             Far bumps of up to this many rows together are left outside.
         """

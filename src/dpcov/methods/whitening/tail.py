@@ -32,6 +32,7 @@ _LARGEST_SHARE = 0.1
 _HALVINGS = 5
 _FEWEST_ROWS = 100
 _LIGHT = 1e-9
+_MOST = float(np.finfo(np.float64).max)
 _REJECTED = 0.01
 _FAR_REACH = 20.0
 _NEAR_REACH = 1.5
@@ -160,4 +161,5 @@ def _survival(excess: Vector, shape: Vector) -> Vector:
     base = np.maximum(1 + shape * excess, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         result: Vector = np.where(light, np.exp(-excess), base ** (-1 / np.where(light, 1.0, shape)))
-    return result
+    # Far inside the threshold some laws have no limit, and no rows times infinity would be NaN.
+    return np.minimum(result, _MOST)

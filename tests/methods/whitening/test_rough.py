@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+from helpers.runs import second_moment, start_run
+from numpy.typing import NDArray
+
+from dpcov.core import Rule
+from dpcov.methods.whitening.constants import MOST_FOR_A_ROUND, ROUND_SHARE
+from dpcov.methods.whitening.rough import find_rough_frame
+from dpcov.methods.whitening.run import Run
+
+Matrix = NDArray[np.float64]
+
+N = 20_000
+
+
+def mixed(rows: Matrix) -> Matrix:
+    d = rows.shape[1]
+    return np.asarray(rows @ np.linalg.qr(np.random.default_rng(5).normal(size=(d, d))).Q.T, dtype=np.float64)
+
+
+def purposes(run: Run) -> list[str]:
+    return [charge.purpose for charge in run.curator.receipt().charges]
+
+
+def test_small_directions_are_amplified_until_they_are_seen() -> None:
+    for seed in range(5):
+        rows = mixed(np.random.default_rng(seed).normal(size=(N, 5)) * [1, 1e-1, 1e-3, 1e-5, 1e-6])
+        run = start_run(rows, seed=seed)
+        frame = find_rough_frame(run)
+        assert frame.seen.all()
+        # Unit rows tell the shape of a Gaussian table; noise of 0.1 of an even share leaves a factor.
+        assert np.linalg.cond(frame.rows @ second_moment(rows) @ frame.rows.T) < 4
+        assert run.left > 0.9
+
+
+def test_a_rare_direction_is_left_as_long_as_it_is() -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        # A round of 20 columns shows 1.5 sqrt(40 / (0.004 rho)) = 212 rows, a quick look 5.2 sd or 116.
+        rare = np.zeros(N)
+        rare[:190] = 1.0
+        rows = np.column_stack([rng.normal(size=(N, 19)), rare])
+        run = start_run(rows, seed=seed)
+        frame = find_rough_frame(run)
+        assert frame.rank == 19
+        assert "norms of what is unseen" in purposes(run)
+        # Its rows stay in reach of the others. If amplified as small directions are, they are 10 to 20 times
+        # as long.
+        norms = np.linalg.norm(rows @ frame.rows.T, axis=1)
+        assert np.median(norms[:190]) < 3 * np.median(norms[190:])
+
+
+def test_a_direction_that_is_nothing_ends_the_search_and_spoils_none() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(N, 3)), np.zeros(N)])
+    run = start_run(rows)
+    frame = find_rough_frame(run)
+    assert frame.seen.tolist().count(True) == 3
+    assert run.left > 0.9
+    white = (frame.rows @ second_moment(rows) @ frame.rows.T)[np.ix_(frame.seen, frame.seen)]
+    assert np.linalg.cond(white) < 2
+
+
+def test_rows_of_zeros_end_it_after_some_blind_rounds() -> None:
+    run = start_run(np.zeros((N, 3)))
+    frame = find_rough_frame(run)
+    assert frame.rank == 0
+    assert purposes(run) == ["directions of the rows"] * 5
+
+
+def test_a_round_costs_what_its_noise_asks_for() -> None:
+    charged = {}
+    for n_rows in (300, 3000, 30_000):
+        run = start_run(np.random.default_rng(0).normal(size=(n_rows, 4)), 1.0)
+        find_rough_frame(run)
+        charged[n_rows] = float(run.curator.receipt().charges[0].cost.rho)
+    # Few rows: noise 0.45 of an even share of the rows, sqrt(2 d) / (n sqrt(rho')) = 0.45 / d.
+    assert charged[300] == MOST_FOR_A_ROUND or abs(charged[300] / (8 * (4 / 0.45 / 300) ** 2) - 1) < 1e-9
+    assert charged[3000] == charged[30_000] == ROUND_SHARE
+
+
+def test_long_tables_are_sampled() -> None:
+    run = start_run(np.random.default_rng(0).normal(size=(400_000, 2)), 1.0)
+    asked = []
+    original = run.gram
+
+    def gram(*arguments: object, **options: object) -> object:
+        asked.append((options["every"], options["rule"]))
+        return original(*arguments, **options)  # type: ignore[arg-type]
+
+    run.gram = gram  # type: ignore[method-assign,assignment]
+    assert find_rough_frame(run).rank == 2
+    assert set(asked) == {(2, Rule.DIRECTION)}

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from helpers.runs import relative_error, second_moment, start_run
+from numpy.typing import NDArray
+
+from dpcov.methods.whitening import whiten as step
+from dpcov.methods.whitening.constants import CAREFUL_LOOK, KEPT_FOR_RELEASE, MOST_ROUND
+from dpcov.methods.whitening.rough import find_rough_frame
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.whiten import White, whiten
+
+Matrix = NDArray[np.float64]
+
+N = 20_000
+
+
+def gaussian(seed: int, condition: float = 1e6, d: int = 6) -> Matrix:
+    rng = np.random.default_rng(seed)
+    mixing = np.linalg.qr(rng.normal(size=(d, d))).Q * np.geomspace(1, condition**-0.5, d)
+    return np.asarray(rng.normal(size=(N, d)) @ mixing.T, dtype=np.float64)
+
+
+def whitened(run: Run, rows: Matrix) -> White:
+    white = whiten(run, rows)
+    assert white is not None
+    return white
+
+
+def shares(run: Run, purpose: str) -> list[float]:
+    return [
+        float(charge.cost.rho) / run.rho
+        for charge in run.curator.receipt().charges
+        if charge.purpose == purpose
+    ]
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e6])
+@pytest.mark.parametrize("start", ["as they are", "rough frame"])
+def test_gaussian_rows_are_white_in_the_end(condition: float, start: str) -> None:
+    for seed in range(4):
+        rows = gaussian(seed, condition)
+        run = start_run(rows, seed=seed)
+        white = whitened(run, np.eye(6) if start == "as they are" else find_rough_frame(run).rows)
+        mapped = rows @ white.rows.T
+        moment = second_moment(mapped)
+        # A round aims at noise of 0.3 of a direction, and what is seen in all of them is fused.
+        assert np.linalg.cond(moment) < 1.35
+        assert white.unit == pytest.approx(math.sqrt(np.trace(moment) / 6), rel=0.15)
+        # Few rows are longer than what was seen: a look shows 68 in a bin, and 136 in four.
+        assert (np.linalg.norm(mapped, axis=1) > white.look.far).sum() < 140
+        assert run.left > 0.8
+        assert run.rounds[-1].resolved == 6
+
+
+def test_what_invisible_rows_reach_decides_how_far_they_are_stretched() -> None:
+    # Columns of 1 and 1e-6: noise at the radius of the first hides the second, which is dense.
+    rows = np.random.default_rng(0).normal(size=(N, 2)) * [1.0, 1e-6]
+    run = start_run(rows)
+    white = whitened(run, np.eye(2))
+    assert run.rounds[0].resolved == 1
+    assert run.rounds[-1].resolved == 2
+    assert shares(run, "norms of what is invisible")
+    assert np.linalg.cond(second_moment(rows @ white.rows.T)) < 1.6
+
+
+@pytest.mark.parametrize("k", [200, 400])
+def test_a_rare_column_stays_in_sight(k: int) -> None:
+    for seed in range(6):
+        rare = np.zeros(N)
+        rare[:k] = 1.0
+        rows = np.column_stack([np.random.default_rng(seed).normal(size=(N, 4)), rare])
+        run = start_run(rows, seed=seed)
+        white = whitened(run, find_rough_frame(run).rows)
+        norms = np.linalg.norm(rows @ white.rows.T, axis=1)
+        assert np.median(norms[:k]) < white.look.far
+        assert np.linalg.cond(second_moment(rows @ white.rows.T)) < 2
+        # sqrt(n / k) times as long as the others in each direction, not more.
+        assert white.look.far < 1.5 * math.sqrt(N / k) * white.unit + 4 * math.sqrt(5) * white.unit
+
+
+def test_the_first_look_is_careful_and_rounds_cost_no_more_than_they_may() -> None:
+    run = start_run(gaussian(0))
+    whitened(run, np.eye(6))
+    looks = shares(run, "norms of the rows")
+    assert looks[0] == pytest.approx(CAREFUL_LOOK)
+    assert max(looks[1:]) < CAREFUL_LOOK
+    assert max(shares(run, "whitening")) <= MOST_ROUND * (1 + 1e-12)
+
+
+def test_whitening_ends_while_enough_is_left() -> None:
+    # Few rows: every round costs the most it may, and no direction but the first is ever seen well.
+    rows = gaussian(0, 1e8)[:700]
+    run = start_run(rows, 0.3)
+    whiten(run, np.eye(6))
+    # The round and the looks that cross the line come on top.
+    assert KEPT_FOR_RELEASE - 0.25 < run.left < 0.9
+
+
+def test_rows_of_zeros_are_noise() -> None:
+    run = start_run(np.zeros((N, 3)))
+    assert whiten(run, np.eye(3)) is None
+    assert shares(run, "whitening") == []
+
+
+def test_white_rows_are_left_after_one_round() -> None:
+    run = start_run(np.random.default_rng(0).normal(size=(N, 6)))
+    whitened(run, np.eye(6))
+    assert len(run.rounds) <= 2
+    assert run.left > 0.92
+
+
+def noise_matrices(d: int, sigma: float) -> Matrix:
+    """Symmetric, with sigma on the diagonal and sigma / sqrt 2 off it."""
+    draws = np.random.default_rng(0).normal(size=(500, d, d)) * sigma
+    lower = np.tril(draws, -1) / math.sqrt(2)
+    return np.asarray(lower + np.swapaxes(lower, 1, 2) + draws * np.eye(d), dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("values", "too_large"),
+    # Exact for many equal directions, with 6% for finite d; an upper bound for few uneven ones.
+    [(np.full(30, 2.0), 1.1), (np.array([0.5, 1.0, 2.0, 4.0]), 1.8)],
+    ids=["even", "uneven"],
+)
+def test_the_expected_error_is_that_of_a_release(values: NDArray[np.float64], too_large: float) -> None:
+    run = start_run(np.zeros((2000, len(values))))
+    expected = step._expected_error(run, 3.0, values)
+    sigma = 9.0 / (2000 * math.sqrt(0.5))
+    exact = np.diag(values)
+    errors = [relative_error(exact + noise, exact) for noise in noise_matrices(len(values), sigma)]
+    assert np.mean(errors) < expected < too_large * np.mean(errors)
+    assert math.isinf(step._expected_error(run, 3.0, np.array([-0.1, 1.0])))
