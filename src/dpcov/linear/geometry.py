@@ -64,7 +64,7 @@ class Geometry:
         relative = np.asarray((raw + raw.T) / (2 * units))
         if np.linalg.eigvalsh(relative)[0] < 0:
             relative = nearest_positive_semidefinite(relative)
-        return relative * units
+        return np.asarray(relative * units, dtype=np.float64)
 
     @cached_property
     def centred_noise(self) -> tuple[Array, Array, float]:
