@@ -12,7 +12,6 @@ Every seed is another table (`world_tables.draw_table`). Tune on some seeds, rep
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import multiprocessing
 import os
@@ -23,16 +22,16 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from world_answers import Tally, total
-from world_judge import Outcome, ReleaseFunction, evaluate, flat, measure_truth
+from world_answers import total
+from world_judge import Outcome, ReleaseFunction, evaluate, measure_truth
+from world_records import read_outcomes, write_outcomes
 from world_tables import FAMILIES, draw_table
 
 import dpcov
 
-__all__ = ["Outcome", "evaluate", "judge_seed", "summarise", "write_outcomes"]
+__all__ = ["Outcome", "evaluate", "judge_seed", "summarise"]
 
 RESULTS = Path(__file__).parent / "results" / "world.csv"
 
@@ -210,38 +209,6 @@ def _refusals(every: Sequence[Outcome]) -> str:
     )
 
 
-def write_outcomes(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write one line a release as CSV."""
-    records = [flat(outcome) for outcome in outcomes]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(records[0]))
-        writer.writeheader()
-        writer.writerows(records)
-
-
-def read_outcomes(path: Path) -> list[Outcome]:
-    """Read what `write_outcomes` wrote, to summarise several runs together."""
-    with path.open(newline="") as file:
-        return [_from_record(record) for record in csv.DictReader(file)]
-
-
-def _from_record(record: dict[str, str]) -> Outcome:
-    values: dict[str, Any] = {}
-    for name, kind in Outcome.__annotations__.items():
-        if kind == "Tally":
-            values[name] = Tally(*(int(record[f"{name}_{part}"]) for part in Tally.__annotations__))
-        elif kind == "int":
-            values[name] = int(record[name])
-        elif kind == "float":
-            values[name] = float(record[name])
-        elif kind == "bool":
-            values[name] = record[name] == "True"
-        else:
-            values[name] = tuple(record[name].split()) if kind.startswith("tuple") else record[name]
-    return Outcome(**values)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=f"Random tables of {len(FAMILIES)} families.")
@@ -252,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--read", nargs="+", type=Path, help="summarise earlier results instead")
     given = parser.parse_args(arguments)
     if given.read:
-        print(summarise([outcome for path in given.read for outcome in read_outcomes(path)]))
+        print(summarise([outcome for path in given.read for outcome in read_outcomes(Outcome, path)]))
         return
     first, last = (int(part) for part in given.seeds.split(":"))
     start, outcomes = time.perf_counter(), []

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from world_draws import Array
+from world_draws import Array, NamedRows
 from world_tables import WorldTable
 
 import dpcov
@@ -177,7 +177,12 @@ def check(answer: Any, raw: Array, scale: Array, names: Sequence[str]) -> Tally:
     )
 
 
-def ask_everything(release: dpcov.Release, table: WorldTable, raw: RawAnswers) -> dict[str, Any]:
+def is_due(n_rows: int, rho: float, n_predictors: int) -> bool:
+    """Whether a regression should be answered: ``n sqrt(rho) / (p + 2)^1.5 > 30``."""
+    return n_rows * math.sqrt(rho) > _ROWS_FOR_AN_ANSWER * math.pow(n_predictors + 2, 1.5)
+
+
+def ask_everything(release: dpcov.Release, table: NamedRows, rho: float, raw: RawAnswers) -> dict[str, Any]:
     """Ask a release for means, variances and regressions; return the fields of an outcome."""
     names, spread = table.columns, np.sqrt(raw.variances)
     try:
@@ -190,7 +195,7 @@ def ask_everything(release: dpcov.Release, table: WorldTable, raw: RawAnswers) -
     refused, due, due_refused = 0, 0, 0
     for regression in raw.regressions:
         count = len(regression.on)
-        expected = len(table.rows) * math.sqrt(table.rho) / (count + 2) ** 1.5 > _ROWS_FOR_AN_ANSWER
+        expected = is_due(len(table.rows), rho, count)
         on = [names[place] for place in regression.on]
         due += expected and not regression.singular
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,22 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Generator = np.random.Generator
+
+
+class NamedRows(Protocol):
+    """A table to release: random or real."""
+
+    @property
+    def rows(self) -> Array:
+        """The rows; those with a NaN count as rows of zeros."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names."""
+
+    @property
+    def flags(self) -> Flags:
+        """Which columns are 0/1."""
 
 
 @dataclass(frozen=True, eq=False)

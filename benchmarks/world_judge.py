@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from accuracy_cases import Table
 from oracle import QUANTILES, Reference, find_oracle_errors, make_reference
 from scipy.linalg import qr
 from world_answers import RawAnswers, Tally, ask_everything, raw_answers
-from world_draws import Array
+from world_draws import Array, NamedRows
 from world_tables import WorldTable
 
 import dpcov
@@ -218,7 +218,7 @@ def evaluate(
     except (dpcov.DpcovError, ArithmeticError, ValueError) as failure:
         return Outcome(**facts, failure=f"{type(failure).__name__}: {failure}")
     facts["seconds"] = time.perf_counter() - start
-    asked = ask_everything(release, table, known.answers)
+    asked = ask_everything(release, table, table.rho, known.answers)
     facts |= asked | judge_matrix(release, table, known.reference)
     return Outcome(
         **facts,
@@ -227,7 +227,7 @@ def evaluate(
     )
 
 
-def judge_matrix(release: dpcov.Release, table: WorldTable, reference: Reference) -> dict[str, Any]:
+def judge_matrix(release: dpcov.Release, table: NamedRows, reference: Reference) -> dict[str, Any]:
     """Return the errors of the released matrix, in all directions and in those called resolved."""
     moment = release.second_moment().values
     error = reference.relative_error(moment)
@@ -323,7 +323,7 @@ def _agrees(release: dpcov.Release, places: Sequence[int]) -> bool:
     return True
 
 
-def find_false_zeros(release: dpcov.Release, table: WorldTable, answers: RawAnswers) -> tuple[str, ...]:
+def find_false_zeros(release: dpcov.Release, table: NamedRows, answers: RawAnswers) -> tuple[str, ...]:
     """Return the columns that the release took for less than half of what they are, and did not say so.
 
     The released variance (of a 0/1 column: the mean, which is its second moment) is below half of the raw
@@ -340,14 +340,3 @@ def find_false_zeros(release: dpcov.Release, table: WorldTable, answers: RawAnsw
     raw = np.where(flags, answers.means, answers.variances)
     lost = (released < _HALF * raw) & (upper < raw)
     return tuple(name for name, gone in zip(table.columns, lost, strict=True) if gone and name not in listed)
-
-
-def flat(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as one record: tallies become columns such as ``means_held``."""
-    record: dict[str, Any] = {}
-    for name, value in asdict(outcome).items():
-        if isinstance(value, dict):
-            record |= {f"{name}_{part}": number for part, number in value.items()}
-        else:
-            record[name] = " ".join(value) if isinstance(value, tuple | list) else value
-    return record
