@@ -10,6 +10,7 @@ go to benchmarks/results/real.csv (one line a release) and real-regressions.csv 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,8 @@ def summarise_releases(outcomes: Sequence[ReleaseOutcome]) -> str:
         zeros = {f"{o.table}.{column}" for o in chosen for column in o.false_zeros}
         count = sum(len(o.false_zeros) for o in chosen)
         lines.append(
-            f"  false zeros: {count} in {sum(o.n_columns for o in chosen)} columns "
+            f"  false zeros: {count} in {sum(o.n_columns for o in chosen)} columns, "
+            f"{sum(len(o.noted_zeros) for o in chosen)} of them with a note "
             f"({', '.join(sorted(zeros)) or 'none'})"
         )
         for kind in _KINDS:
@@ -67,7 +69,10 @@ def _table_line(table: str, outcomes: Sequence[ReleaseOutcome]) -> str:
     whole = total(getattr(outcome, kind) for outcome in mine for kind in _KINDS)
 
     def middle(name: str) -> float:
-        return float(np.median([getattr(outcome, name) for outcome in mine]))
+        # A release that answers no mean has no error of means.
+        values = [getattr(outcome, name) for outcome in mine]
+        answered = [value for value in values if not math.isnan(value)]
+        return float(np.median(answered)) if answered else math.nan
 
     return (
         f"{table:<15} {mine[0].n_rows:>6}x{mine[0].n_columns:<3} error {middle('error'):<8.2g} "

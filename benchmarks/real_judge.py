@@ -59,6 +59,7 @@ class ReleaseOutcome:
     exceeded: bool
     unresolved: int
     false_zeros: tuple[str, ...]
+    noted_zeros: tuple[str, ...]
     mean_error: float
     worst_mean_error: float
     means: Tally
@@ -249,6 +250,7 @@ class _ReleaseJudge:
             self._oracle[rho] = best.error
         matrix = judge_matrix(release, table, self._reference)
         asked = ask_everything(release, table, rho, raw)
+        false_zeros, noted_zeros = find_false_zeros(release, table, raw)
         try:
             errors = np.abs(release.mean().values - raw.means) / np.sqrt(raw.variances)
         except dpcov.UnresolvedError:
@@ -267,7 +269,8 @@ class _ReleaseJudge:
             resolved_error=matrix.get("resolved_error", math.nan),
             exceeded=matrix.get("exceeded", False),
             unresolved=matrix["unresolved"],
-            false_zeros=find_false_zeros(release, table, raw),
+            false_zeros=false_zeros,
+            noted_zeros=noted_zeros,
             mean_error=float(np.median(errors)),
             worst_mean_error=float(errors.max()),
             means=asked["means"],

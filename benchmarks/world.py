@@ -168,7 +168,10 @@ def _claim_lines(every: Sequence[Outcome]) -> list[str]:
             )
     zeros = [(outcome, len(outcome.false_zeros)) for outcome in every if outcome.false_zeros]
     columns = sum(outcome.n_columns for outcome in every)
-    lines.append(f"false zeros: {sum(count for _, count in zeros)} in {columns} columns")
+    noted = sum(len(outcome.noted_zeros) for outcome in every)
+    lines.append(
+        f"false zeros: {sum(count for _, count in zeros)} in {columns} columns, {noted} of them with a note"
+    )
     for outcome, count in sorted(zeros, key=lambda pair: -pair[1])[:_WORST]:
         shown = " ".join(outcome.false_zeros[:6])
         lines.append(f"  {count} of {outcome.n_columns}: seed {outcome.seed} {outcome.name} ({shown})")

@@ -14,7 +14,7 @@ import numpy as np
 from accuracy_cases import Table
 from oracle import QUANTILES, Reference, find_oracle_errors, make_reference
 from scipy.linalg import qr
-from world_answers import RawAnswers, Tally, ask_everything, raw_answers
+from world_answers import RawAnswers, Tally, ask_everything, flagged_entries, raw_answers
 from world_draws import Array, NamedRows
 from world_tables import WorldTable
 
@@ -82,8 +82,8 @@ class Outcome:
         Whether `resolved_error` is above `predicted_error`.
     unresolved, resolved_columns : int
         Combinations listed as unresolved; columns that remain without them.
-    false_zeros : tuple of str
-        See `find_false_zeros`.
+    false_zeros, noted_zeros : tuple of str
+        See `find_false_zeros`; those of them whose answer carries a note.
     means, variances, coefficients, r_squared : Tally
         How often 95% intervals held the raw answer.
     regressions, singular, refused, due, due_refused : int
@@ -115,6 +115,7 @@ class Outcome:
     unresolved: int = 0
     resolved_columns: int = 0
     false_zeros: tuple[str, ...] = ()
+    noted_zeros: tuple[str, ...] = ()
     means: Tally = Tally()  # noqa: RUF009 - frozen
     variances: Tally = Tally()  # noqa: RUF009
     coefficients: Tally = Tally()  # noqa: RUF009
@@ -220,11 +221,8 @@ def evaluate(
     facts["seconds"] = time.perf_counter() - start
     asked = ask_everything(release, table, table.rho, known.answers)
     facts |= asked | judge_matrix(release, table, known.reference)
-    return Outcome(
-        **facts,
-        ratio=facts["error"] / known.oracle,
-        false_zeros=find_false_zeros(release, table, known.answers),
-    )
+    facts["false_zeros"], facts["noted_zeros"] = find_false_zeros(release, table, known.answers)
+    return Outcome(**facts, ratio=facts["error"] / known.oracle)
 
 
 def judge_matrix(release: dpcov.Release, table: NamedRows, reference: Reference) -> dict[str, Any]:
@@ -323,20 +321,27 @@ def _agrees(release: dpcov.Release, places: Sequence[int]) -> bool:
     return True
 
 
-def find_false_zeros(release: dpcov.Release, table: NamedRows, answers: RawAnswers) -> tuple[str, ...]:
-    """Return the columns that the release took for less than half of what they are, and did not say so.
+def find_false_zeros(
+    release: dpcov.Release, table: NamedRows, answers: RawAnswers
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns that the release took for less than half of what they are, and did not list.
 
     The released variance (of a 0/1 column: the mean, which is its second moment) is below half of the raw
-    one, the 95% interval leaves the raw one out, and no unresolved combination lists the column.
+    one, the 95% interval leaves the raw one out, and no unresolved combination lists the column. Second:
+    those of them whose answer carries a note.
     """
     try:
         means, variances = release.mean(), release.variance()
         listed = {name for combination in release.unresolved for name, _ in combination.coefficients}
     except dpcov.UnresolvedError:
-        return ()
+        return (), ()
     flags = table.flags
     released = np.where(flags, means.values, variances.values)
     upper = np.where(flags, means.interval().upper, variances.interval().upper)
     raw = np.where(flags, answers.means, answers.variances)
     lost = (released < _HALF * raw) & (upper < raw)
-    return tuple(name for name, gone in zip(table.columns, lost, strict=True) if gone and name not in listed)
+    lost &= np.array([name not in listed for name in table.columns])
+    notes = [flagged_entries(answer, table.columns) for answer in (means, variances)]
+    noted = lost & np.where(flags, *notes)
+    names = np.array(table.columns)
+    return tuple(names[lost].tolist()), tuple(names[noted].tolist())
