@@ -296,7 +296,8 @@ def resolved_columns(release: dpcov.Release) -> list[int]:
             for name, coefficient in combination.coefficients:
                 form[names.index(name)] = coefficient
             lead = names.index(combination.coefficients[0][0])
-            spread[lead] = max(spread[lead], combination.standard_deviation_at_most)
+            if np.isfinite(combination.standard_deviation_at_most):
+                spread[lead] = max(spread[lead], combination.standard_deviation_at_most)
         triangle, pivots = qr(forms * spread, mode="r", pivoting=True)
         sizes = np.abs(np.diag(triangle))
         left_out = set(pivots[: int((sizes > 1e-9 * sizes[0]).sum())].tolist())
