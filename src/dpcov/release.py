@@ -86,7 +86,9 @@ class Release:
 
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self.columns, self.n_rows, self._matrix, self.noise, self.losses)
+        return Questions(
+            self.columns, self.n_rows, self._matrix, self.noise, self.losses, _rows_beyond(self.diagnostics)
+        )
 
     @property
     def unresolved(self) -> tuple[Combination, ...]:
@@ -550,3 +552,16 @@ def covariance(data: Any, **arguments: Any) -> Array:
            [ 60.,  60.]])
     """
     return np.array(release(data, **arguments).covariance())
+
+
+def _rows_beyond(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note if rows lie beyond the region of a release and no law tells what they took with them."""
+    beyond = diagnostics.get("rows_beyond")
+    if not isinstance(beyond, Mapping) or beyond.get("explained") is not False:
+        return ()
+    about, at_most = float(beyond["about"]), float(beyond["at_most"])
+    note = (
+        f"About {about:.0f} rows, at most {at_most:.0f}, lie beyond the region that rows were clipped to. "
+        "They can move this answer by more than its interval says."
+    )
+    return (note,)

@@ -173,3 +173,17 @@ def test_the_covariance_is_positive_semidefinite_whatever_rounding_does() -> Non
         assert (found == found.T).all()
         assert np.linalg.eigvalsh(found).min() >= -1e-22
         assert (np.diag(found) >= 0).all()
+
+
+def test_a_small_column_keeps_its_variance_beside_a_large_one() -> None:
+    scales = np.array([1e-7, 1.0, 1e7])
+    shape = np.array([[1.0, 0.3, -0.4], [0.3, 1.0, 0.2], [-0.4, 0.2, 1.0]])
+    # Noise makes two copies of the large column correlate by more than 1.
+    columns = np.array([0, 1, 2, 2])
+    centred = (shape * np.outer(scales, scales))[np.ix_(columns, columns)]
+    centred[2, 3] = centred[3, 2] = (1 + 1e-9) * centred[2, 2]
+    moment = np.zeros((5, 5))
+    moment[:-1, :-1] = centred
+    moment[-1, -1] = 1.0
+    found = Geometry(moment, np.eye(5), has_constant=True).covariance
+    assert np.allclose(np.diag(found) / np.diag(centred), 1.0, rtol=1e-6)

@@ -57,8 +57,14 @@ class Geometry:
     def covariance(self) -> Array:
         """The Schur complement of the constant: symmetric positive semidefinite."""
         raw = self.moment[:-1, :-1] / self.complete - np.outer(self.mean, self.mean)
-        symmetric = np.asarray((raw + raw.T) / 2)
-        return symmetric if np.linalg.eigvalsh(symmetric)[0] >= 0 else nearest_positive_semidefinite(raw)
+        # In units of each column's own spread: rounding of a large column would drown small ones.
+        spread = np.sqrt(np.abs(np.diag(raw)))
+        spread[spread == 0] = 1.0
+        units = np.outer(spread, spread)
+        relative = np.asarray((raw + raw.T) / (2 * units))
+        if np.linalg.eigvalsh(relative)[0] < 0:
+            relative = nearest_positive_semidefinite(relative)
+        return np.asarray(relative * units, dtype=np.float64)
 
     @cached_property
     def centred_noise(self) -> tuple[Array, Array, float]:

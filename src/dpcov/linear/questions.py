@@ -38,6 +38,8 @@ class Questions:
         The law of its noise; None if nothing was released, or the noise is not additive.
     losses : tuple of LossLaw
         The laws of what clipping took away.
+    notes : tuple of str
+        What should be known about every answer.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Questions:
     moment: Array
     noise: NoiseLaw | None
     losses: tuple[LossLaw, ...]
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def has_constant(self) -> bool:
@@ -119,7 +122,7 @@ class Questions:
         """
         return Answer(
             name, np.array(values), tuple(map(tuple, labels)), flag(sampling, "sampling"),
-            notes=tuple(notes), limits=limits, _given=response, _law=self.law,
+            notes=(*notes, *self.notes), limits=limits, _given=response, _law=self.law,
         )  # fmt: skip
 
     def second_moment(self, *, sampling: bool) -> Answer:
@@ -142,7 +145,12 @@ class Questions:
         chosen = self.choose(columns, "a mean")
         response = self.geometry.of_mean().select(np.asarray(chosen))
         return self.answer(
-            "mean", self.geometry.mean[chosen], [self.names(chosen)], response, sampling=sampling
+            "mean",
+            self.geometry.mean[chosen],
+            [self.names(chosen)],
+            response,
+            sampling=sampling,
+            notes=self._lost_columns(chosen),
         )
 
     def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -171,6 +179,7 @@ class Questions:
             response.select((diagonal, diagonal)),
             sampling=sampling,
             limits=(0.0, math.inf),
+            notes=self._lost_columns(chosen),
         )
 
     def correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -183,11 +192,6 @@ class Questions:
         values = np.clip(covariance / np.outer(spread, spread), -1.0, 1.0)
         np.fill_diagonal(values, np.where(lost, math.nan, 1.0))
         forms = np.eye(len(self.columns))[chosen] / spread[:, None]
-        notes = [
-            f"{self._find_unresolved([i])[0].describe()}."
-            for i, gone in zip(chosen, lost, strict=True)
-            if gone
-        ]
         return self.answer(
             "correlation",
             values,
@@ -195,7 +199,7 @@ class Questions:
             self._ratios(forms),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=notes,
+            notes=self._lost_columns(chosen),
         )
 
     def precision(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -267,6 +271,10 @@ class Questions:
         for part in response.parts().values():
             part[places, places] = np.where(np.isnan(part[places, places]), math.nan, 0.0)
         return response
+
+    def _lost_columns(self, chosen: Sequence[int]) -> list[str]:
+        """Return a note for every column that is not resolved by itself."""
+        return [f"{lost.describe()}." for i in chosen for lost in self._find_unresolved([i])]
 
     def _find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
         if self.noise is None:

@@ -23,6 +23,10 @@ _UPPER = 1.645
 """Standard deviations by which 1 of 20 counts are too low."""
 
 
+_SEEN = 2.0
+"""Standard deviations above zero from which a count tells that there are rows; noise passes 1 time in 44."""
+
+
 @dataclass(frozen=True)
 class Beyond:
     """The rows beyond the region.
@@ -65,9 +69,14 @@ class Beyond:
         """What they may have taken from a variance if most are not much longer than the region reaches."""
         return self.coherence * (self.rows + self.spread) * self.square
 
-    def describe(self) -> dict[str, float]:
-        """Return what is known of them, for the diagnostics."""
-        return {"about": self.rows, "at_most": self.at_most}
+    def describe(self, restoration: Restoration) -> dict[str, float | bool]:
+        """Return what is known of them, for the diagnostics.
+
+        They are explained if none is seen, or if a law tells what each tail lost.
+        """
+        seen = self.rows > _SEEN * self.spread
+        explained = not seen or (bool(restoration.laws) and None not in restoration.laws)
+        return {"about": self.rows, "at_most": self.at_most, "explained": explained}
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, beyond: Beyond) -> float:

@@ -95,8 +95,8 @@ BEYOND = 1.35
 """A region grows to the furthest rows that a histogram shows if they lie beyond this many times its radius.
 A bin is 1.19 times as far as the one before: less is within what bins can tell."""
 
-COUNT_SHARE = 0.03
-"""Counting the rows beyond the region costs this: a count is then off by ``4 / sqrt(rho)`` rows. What the
+COUNT_SHARE = 0.02
+"""Counting the rows beyond the region costs this: a count is then off by ``5 / sqrt(rho)`` rows. What the
 noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 
 FEW_ROWS = 0.25

@@ -124,16 +124,15 @@ def wrap(run: Run, white: White) -> Region:
         return Region(radius, (Tail(histogram, radius, run.d),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, coherence = ((), 1.0) if run.has_few_rows else find_heavy(run, white, histogram)
-    region = surround(run, white, heavy) if heavy else None
-    if region is None:
-        # Where far rows agree, clipping as many as the histogram can tell would bias one direction.
-        radius = (
-            _DIRECTIONAL_MARGIN * histogram.radius(directional_count(run))
-            if heavy
-            else ball_radius(run, histogram, run.d)
-        )
-        region = Region(radius, (Tail(histogram, radius, run.d),), coherence=coherence)
-    return enclose(run, white, region)
+    if not heavy:
+        radius = ball_radius(run, histogram, run.d)
+        return Region(radius, (Tail(histogram, radius, run.d),), coherence=coherence)
+    ellipsoid = surround(run, white, heavy)
+    if ellipsoid is not None:
+        return enclose(run, white, ellipsoid)
+    # Far rows agree: clipping as many as the histogram can tell would bias one direction.
+    radius = _DIRECTIONAL_MARGIN * histogram.radius(directional_count(run))
+    return enclose(run, white, Region(radius, (Tail(histogram, radius, run.d),), coherence=coherence))
 
 
 def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], float]:
@@ -181,7 +180,7 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Regio
     rest = _ask_part(run, white, beside, rank, share)
     along = [_ask_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors]
     inner = ball_radius(run, rest, rank)
-    clipped = c.CLIPPED_ALONG * math.sqrt(2 * run.d / (run.left * run.rho))
+    clipped = c.CLIPPED_ALONG * even_count(run, run.d)
     reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
     if max(reaches) <= inner:
         return None
@@ -201,34 +200,44 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Regio
 
 def enclose(run: Run, white: White, region: Region) -> Region:
     """Look once more, in the region's own coordinates, and let it grow to the furthest rows that are seen."""
-    shape = region.shape(run.d)
-    forms = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
-    look = run.look(forms, c.CAREFUL_LOOK * 2 / 3, "norms in the region")
+    forms = np.asarray(np.linalg.solve(region.shape(run.d), white.rows), dtype=np.float64)
+    look = run.look(forms, c.CAREFUL_LOOK, "norms in the region")
     if look.far <= c.BEYOND * region.radius:
         return region
     grown = region.grown(look.far / region.radius)
-    squares = np.linalg.eigvalsh(shape) ** 2
-    stretched = grown.radius**2 * math.sqrt(float(squares.max() * squares.sum()))
-    if not region.heavy or stretched <= white.look.far**2 * math.sqrt(run.d):
+    ball = Region(white.look.far)
+    if _cost(grown, run.d) <= _cost(ball, run.d):
         return grown
     # A ball around all rows costs less than an ellipsoid that the directions found do not fit.
-    radius = white.look.far
-    return Region(radius, (Tail(_ask_norms(run, white), radius, run.d),))
+    return replace(ball, tails=(Tail(_ask_norms(run, white), ball.radius, run.d),))
+
+
+def _cost(region: Region, d: int) -> float:
+    """Return what noise a region lets into a white table, up to a factor: ``sqrt(lambda_max(P) tr(P))``."""
+    squares = np.linalg.eigvalsh(region.shape(d)) ** 2
+    return region.radius**2 * math.sqrt(float(squares.max() * squares.sum()))
+
+
+def even_count(run: Run, rank: int) -> float:
+    """Return how many rows, clipped in one direction, cost what the noise does among `rank` directions.
+
+    The noise of a wider region grows by ``sqrt(2 rank / rho)`` rows times what its squared radius grows by;
+    clipping k rows that agree in direction takes k times as much.
+    """
+    return math.sqrt(2 * rank / (run.left * run.rho))
 
 
 def directional_count(run: Run) -> float:
-    """How many rows to clip when their excess may lie in few directions.
+    """Return how many rows to clip when their excess may lie in few directions or in all.
 
-    Noise grows by ``sqrt(2 d / rho)`` rows times what the squared radius grows by, and clipping k rows takes
-    k times as much from one direction if they agree, and from each of d if they do not. In between, the root
-    of d is a compromise.
+    In all directions each takes a d-th part: the root of d is a compromise.
     """
-    return math.sqrt(2 * run.d / (run.left * run.rho)) * math.sqrt(run.d)
+    return even_count(run, run.d) * math.sqrt(run.d)
 
 
 def ball_radius(run: Run, histogram: FineNorms, rank: int) -> float:
     """Choose the radius of a ball for rows that are long in no direction more than in others."""
-    even = math.sqrt(2 * rank / (run.left * run.rho))
+    even = even_count(run, rank)
     count = even * math.sqrt(rank)
     wide, narrow = histogram.radius(count), histogram.radius(1.6 * rank * even)
     if wide <= 1.02 * narrow:
