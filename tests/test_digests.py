@@ -77,7 +77,6 @@ CASES: dict[str, Callable[[], Asked]] = {
     "whitening, hostile": lambda: released(hostile_rows(3000), "whitening", intercept=True),
     "whitening, contamination": lambda: released(hostile_rows(3000), "whitening", contamination=0.05),
     "whitening, m": lambda: released(FEW(), "whitening", m=40, alpha=0.5, beta=1e-6),
-    "whitening, radius": lambda: released(FEW(), "whitening", radius=10.0, least_eigenvalue=1e-6),
     "whitening, one column": lambda: released(normal_rows(500, 1), "whitening"),
     "whitening, wide": lambda: released(normal_rows(3000, 30), "whitening", rho=10),
     "recursive": lambda: released(FEW(), "recursive", rho=40, m=6, radius=10.0, least_eigenvalue=1e-3),

@@ -71,7 +71,7 @@ def test_all_parts_agree_on_what_is_resolved(*, intercept: bool) -> None:
         if intercept and made.resolved == 5:
             made.precision()
         elif intercept:
-            with pytest.raises(dpcov.UnresolvedError, match="below the noise"):
+            with pytest.raises(dpcov.UnresolvedError, match=r"below the noise|may rest on a few rows"):
                 made.precision()
         hidden += made.resolved < 5
     # Otherwise nothing was tried.
@@ -95,7 +95,7 @@ def test_as_many_combinations_are_named_as_are_counted(d: int, seed: int, log_si
 
 
 def test_a_release_of_nothing_resolves_nothing() -> None:
-    made = dpcov.release(np.zeros((50, 2)), rho=0.1, rng=np.random.default_rng(0))
+    made = dpcov.release(np.zeros((50, 2)), rho=0.1, intercept=False, rng=np.random.default_rng(0))
     assert made.resolved == 0
     assert [str(combination) for combination in made.unresolved] == ["x0", "x1"]
     assert all(math.isinf(combination.standard_deviation_at_most) for combination in made.unresolved)

@@ -72,7 +72,7 @@ def test_the_ledger_has_charged_the_whole_limit_before_the_first_noise(
 
     monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", watched)
     monkeypatch.setattr("dpcov.core.queries.histogram.discrete_gaussian", watched)
-    release(ledger, method="whitening", radius=None)
+    dpcov.release(ROWS, rho=0.25, ledger=ledger, dataset="people")
     assert len(seen) > 2
     assert set(seen) == {Fraction(1, 4)}
 

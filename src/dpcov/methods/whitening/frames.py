@@ -16,11 +16,12 @@ from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.core import NoisyGram
 from dpcov.methods.whitening.constants import UNSEEN_LEVEL, VISIBLE
 
-LARGEST_GAIN_RATIO = 2.0**23
+LARGEST_GAIN_RATIO = 2.0**20
 """No direction is amplified more than this beyond another.
 
-Rows are rounded to 27 bits, so at this ratio rounding has ``(2^(23 - 27))^2 / 12 = 0.03%`` of the variance
-of a direction; at 2^25 it has 0.5%, and at 2^27 all of it.
+Rows are rounded to 27 bits, so at this ratio rounding has ``(2^(20 - 27))^2 / 12 = 5e-6`` of the variance
+of a direction: less than noise shows in any table of up to some ten million rows. At 2^23 it has 0.03%, and
+in 500,000 rows the rounding of a column that others add up to would be called resolved.
 """
 
 

@@ -36,13 +36,15 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     count = _count_beyond(run, wanted, region.radius)
     left = run.curator.remaining.rho - count.cost.rho
     clipping = Clipping(integer_map(wanted), region.radius, run.rule)
+    # What it weighs is gone after the next line.
+    rows_to_clip = directional_count(run)
     answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
     share = float(left) / run.rho
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
     has_constant = run.curator.has_constant
     restoration = (
-        restore_dropped(region, directional_count(run))
+        restore_dropped(region, rows_to_clip)
         if run.contamination
         else restore_shrunk(region, run.n, shape @ moment @ shape, has_constant=has_constant)
     )
