@@ -9,6 +9,9 @@ from __future__ import annotations
 SAMPLED_ROWS = 200_000
 """Rows that a round of unit rows reads of a longer table: noise is a hundredth of a direction there."""
 
+STEERING_ROWS = 400_000
+"""Rows that looks and rounds of whitening read of a longer table; the region and the release need all."""
+
 ROUND_SHARE = 0.004
 """A round of unit rows costs at least this. It finds a direction that ``1.5 sqrt(2 d / (0.004 rho))`` rows
 carry."""

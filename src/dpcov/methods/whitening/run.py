@@ -62,6 +62,11 @@ class Run:
         return self.noise(self.n, 1.0) * self.d > c.FEW_ROWS
 
     @property
+    def every(self) -> int:
+        """One row in so many is enough for rounds that only steer."""
+        return max(1, self.n // c.STEERING_ROWS)
+
+    @property
     def rule(self) -> Rule:
         """What becomes of rows beyond a radius: outliers are dropped, others shrink."""
         return Rule.DROP if self.contamination else Rule.SHRINK
@@ -73,7 +78,9 @@ class Run:
         clipping = Clipping(integer_map(forms), radius, rule)
         return self.curator.ask(Gram(clipping, self.part(share), purpose, every))
 
-    def look(self, forms: Matrix, share: float, purpose: str, frame: Matrix | None = None) -> NormLook:
+    def look(
+        self, forms: Matrix, share: float, purpose: str, *, frame: Matrix | None = None, every: int = 1
+    ) -> NormLook:
         """Ask how long the rows are after `forms`, whatever their scale.
 
         Parameters
@@ -87,14 +94,17 @@ class Run:
             For the receipt.
         frame : ndarray, shape (d, d), optional
             Coordinates that tell the columns' scales, if `forms` are not all of them.
+        every : int, default 1
+            Look at one row in so many.
         """
         square = np.zeros((self.d, self.d))
         square[: len(forms)] = forms
         sizes = column_scales(forms if frame is None else frame)
         enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
         spent = self.part(min(max(share, enough), self.left / 4))
-        answer = self.curator.ask(NormHistogram(integer_map(square, sizes), wide_grid(), spent, purpose))
-        return NormLook(answer, ignored_rows=self.contamination * self.n)
+        query = NormHistogram(integer_map(square, sizes), wide_grid(), spent, purpose, every)
+        answer = self.curator.ask(query)
+        return NormLook(answer, ignored_rows=self.contamination * answer.n_rows)
 
     def histogram(self, forms: Matrix, grid: LogNormGrid, share: float, purpose: str) -> NormHistogram:
         """Return the query for a histogram of norms."""

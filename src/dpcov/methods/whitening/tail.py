@@ -12,8 +12,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtri, ndtri
 
 from dpcov.arrays import Vector
 from dpcov.laws import LossLaw
@@ -139,7 +138,7 @@ def _fit_beyond(histogram: FineNorms, radius: float, share: float) -> LossLaw | 
         precision = (shares**2 / variance).sum(axis=-1)
         rows = np.maximum((shares * counts / variance).sum(axis=-1) / precision, 1.0)
     misfit = (counts - rows[..., None] * shares) ** 2 / variance
-    if misfit.sum(axis=-1).min() > chi2.isf(_REJECTED, len(counts) - 3):
+    if misfit.sum(axis=-1).min() > chdtri(len(counts) - 3, _REJECTED):
         return None
     log_likelihood = -0.5 * (misfit + np.log(variance)).sum(axis=-1) + _LOG_PRIOR[:, None]
     weights = np.exp(log_likelihood - log_likelihood.max()).ravel()

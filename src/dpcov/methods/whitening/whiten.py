@@ -69,7 +69,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     best: White | None = None
     least, unit, visible, idle = math.inf, 0.0, 0, 0
     for attempt in range(c.MOST_ROUNDS + 1):
-        look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows")
+        look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows", every=run.every)
         if not look.found:
             return best
         here = White(rows, look)
@@ -82,8 +82,9 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         if finished or spent_up:
             return here if promising else best
         least_share = c.LEAST_ROUND if seen_all else c.LEAST_ROUND_BLIND
-        share = min(max((expected / c.AIM) ** 2, least_share), c.MOST_ROUND)
-        knowledge.answers.append(run.gram(rows, look.far, share, "whitening", rule=run.rule))
+        share = min(max((expected * run.every / c.AIM) ** 2, least_share), c.MOST_ROUND)
+        answer = run.gram(rows, look.far, share, "whitening", rule=run.rule, every=run.every)
+        knowledge.answers.append(answer)
         following = _follow(run, here, knowledge)
         run.note("whitening", share, following.visible)
         if following.error < least or following.visible < run.d:
@@ -93,7 +94,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         rows, unit, visible = limit_gains(following.rows), following.unit, following.visible
         if beyond:
             # Float64 rows tell no more about a direction that is so much smaller than others.
-            return White(rows, run.look(rows, c.LOOK, "norms of the rows"))
+            return White(rows, run.look(rows, c.LOOK, "norms of the rows", every=run.every))
     return best
 
 
@@ -107,7 +108,9 @@ def _follow(run: Run, here: White, knowledge: Knowledge) -> _Next:
     largest = float(values[visible].max()) if visible.any() else 1.0
     level = np.where(visible, values / largest, 1.0)
     if not visible.all():
-        hidden = run.look(forms[~visible], c.LOOK, "norms of what is invisible", here.rows)
+        hidden = run.look(
+            forms[~visible], c.LOOK, "norms of what is invisible", frame=here.rows, every=run.every
+        )
         # Where even its length is below the noise, it stays as it is.
         level[~visible] = min((hidden.far / here.look.far) ** 2, 1.0) if hidden.found else 1.0
     moment = fused.back @ fused.moment @ fused.back
