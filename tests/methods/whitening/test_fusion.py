@@ -99,3 +99,16 @@ def test_the_better_answer_decides() -> None:
     exact = ROWS.T @ ROWS / len(ROWS)
     assert np.abs(found - exact).max() < 10 * sharp.sigma
     assert np.abs(one_answer_in(vague, forms) - exact).max() > 100 * sharp.sigma
+
+
+def test_an_answer_that_tells_nothing_spoils_nothing() -> None:
+    # A histogram that shows far rows where there are none leads to such an answer, and to such coordinates.
+    run = start_run(ROWS, 1000.0)
+    good, drowned = ask(run, np.eye(D), 0.5), ask(run, np.diag([1.0, 1.0, 1e6]), 0.01, radius=1e11)
+    exact = ROWS.T @ ROWS / len(ROWS)
+    for scales in ([1.0, 1.0, 1.0], [1.0, 1.0, 1e9]):
+        coordinates = np.diag(scales)
+        fused = Knowledge([good, drowned]).in_coordinates(coordinates)
+        assert np.isfinite(fused.moment).all()
+        found = fused.back @ fused.moment @ fused.back / np.outer(scales, scales)
+        np.testing.assert_allclose(found, exact, atol=10 * good.sigma)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.runs import relative_error, second_moment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -17,15 +20,6 @@ def table(n_rows: int = 40_000, d: int = 6, condition: float = 1e6, seed: int = 
     rng = np.random.default_rng(seed)
     mixing = np.linalg.qr(rng.normal(size=(d, d))).Q * np.geomspace(1, condition**-0.5, d)
     return np.asarray(rng.normal(size=(n_rows, d)) @ mixing.T, dtype=np.float64)
-
-
-def second_moment(rows: Matrix) -> Matrix:
-    return np.asarray(rows.T @ rows / len(rows), dtype=np.float64)
-
-
-def relative_error(estimate: Matrix, exact: Matrix) -> float:
-    root = np.linalg.inv(np.linalg.cholesky(exact))
-    return float(np.linalg.norm(root @ estimate @ root.T - np.eye(len(exact)), 2))
 
 
 def release(rows: Matrix, seed: int = 0, **options: Any) -> dpcov.Release:
@@ -55,14 +49,14 @@ def test_the_predicted_error_covers_the_error() -> None:
         relative_error(r.second_moment().values, second_moment(rows)) <= r.diagnostics["predicted_error"]
         for r in results
     ]
-    # Claimed 95%: fewer than 33 of 40 happen once in 10,000 if that is true.
-    assert sum(covered) >= 33
+    # Claimed 95%: fewer than 28 of 40 happen once in 10^9 if that is true.
+    assert sum(covered) >= 28
     # And it is no empty claim: half of it would not cover.
     halved = [
         relative_error(r.second_moment().values, second_moment(rows)) <= r.diagnostics["predicted_error"] / 2
         for r in results
     ]
-    assert sum(halved) < 33
+    assert sum(halved) < 28
 
 
 def test_the_budget_is_spent_in_full_and_never_exceeded() -> None:
@@ -113,8 +107,46 @@ def test_rare_columns_are_accurate_at_a_small_budget() -> None:
         relative_error(release(rows, seed, rho=0.1).second_moment().values, second_moment(rows))
         for seed in range(3)
     ]
-    # About 0.12; 0.95 if the inversion for elliptical tables is not undone in time.
+    # About 0.12, as an oracle in a ball has.
     assert np.median(errors) < 0.3
+
+
+def poisson_counts(rng: np.random.Generator) -> Matrix:
+    return np.asarray(rng.poisson(np.geomspace(0.1, 1000, 8), (50_000, 8)), dtype=np.float64)
+
+
+def clusters(rng: np.random.Generator) -> Matrix:
+    parts = [rng.normal(size=(15_000, 6)) * spread + centre for spread, centre in ((1, 0), (0.1, 3), (5, -4))]
+    return np.vstack(parts)
+
+
+def powers(rng: np.random.Generator) -> Matrix:
+    x, z = rng.normal(size=(2, 50_000))
+    return np.column_stack([x, x**2, x**3, z, x * z, z**2])
+
+
+def years(rng: np.random.Generator) -> Matrix:
+    n = 50_000
+    return np.column_stack(
+        [2013 + rng.random(n), 1e6 + rng.normal(size=n), rng.random(n) < 0.3, *rng.normal(size=(3, n))]
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "oracle"),
+    # What whitening with the true matrix and the best of six radii gives, noise at rho = 0.5, median of 51.
+    [(poisson_counts, 0.0085), (clusters, 0.0062), (powers, 0.053), (years, 0.0023)],
+    ids=["counts", "clusters", "powers", "years"],
+)
+def test_ordinary_tables_are_near_the_oracle(
+    make: Callable[[np.random.Generator], Matrix], oracle: float
+) -> None:
+    rows = make(np.random.default_rng(0))
+    exact = second_moment(np.column_stack([rows, np.ones(len(rows))]))
+    errors = [
+        relative_error(release(rows, seed, intercept=True).second_moment().values, exact) for seed in range(5)
+    ]
+    assert np.median(errors) < 2 * oracle
 
 
 def test_null_directions_are_reported_and_cost_the_others_little() -> None:
@@ -210,12 +242,10 @@ def test_what_is_told_saves_budget() -> None:
     assert guaranteed.diagnostics["tail_share_at_most"] == pytest.approx(0.0101 / 60)
     assert guaranteed.diagnostics["released_share"] > plain.diagnostics["released_share"]
     assert relative_error(guaranteed.second_moment().values, second_moment(rows)) < 0.03
-    singular = np.column_stack([rows, rows[:, 0]])
-    chasing = release(singular)
-    told = release(singular, least_eigenvalue=1e-5)
-    assert told.diagnostics["rounds"] < chasing.diagnostics["rounds"]
-    bounded = release(rows, radius=100.0)
-    assert bounded.diagnostics["released_share"] > plain.diagnostics["released_share"]
+    # The region of the paper: sqrt(m (1 + alpha)) times the root mean square of a coordinate, not looked for.
+    assert guaranteed.diagnostics["radius"] == pytest.approx(math.sqrt(60 * 1.5))
+    assert "histogram of the norms" not in {charge.purpose for charge in guaranteed.receipt.charges}
+    assert "tail_share_at_most" not in release(rows, m=60.0).diagnostics
 
 
 @pytest.mark.parametrize(
@@ -224,8 +254,8 @@ def test_what_is_told_saves_budget() -> None:
         ({"contamination": -0.1}, "contamination"),
         ({"contamination": 0.5}, "contamination"),
         ({"contamination": "much"}, "contamination"),
-        ({"radius": 0}, "radius"),
-        ({"least_eigenvalue": -1}, "least_eigenvalue"),
+        ({"radius": 10.0}, "takes no radius"),
+        ({"least_eigenvalue": 1.0}, "takes no least_eigenvalue"),
         ({"m": 0}, "m must"),
         ({"alpha": 0.3}, "need m"),
         ({"beta": 0.3}, "need m"),

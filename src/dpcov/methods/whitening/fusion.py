@@ -23,7 +23,7 @@ from dpcov.core import NoisyGram
 
 _MOST_STEPS = 200
 _PRECISION = 1e-20
-_TINY = float(np.finfo(np.float64).tiny)
+_ROUNDING = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,11 @@ def _solve(precisions: list[Matrix], told: Matrix) -> Matrix:
         if square <= enough:
             break
         image = apply(direction)
-        step = square / max(float(np.vdot(direction, image)), _TINY)
+        curvature = float(np.vdot(direction, image))
+        if curvature <= _ROUNDING * float(np.vdot(direction, direction)):
+            # No answer tells anything about what is left.
+            break
+        step = square / curvature
         solution = solution + step * direction
         residual = residual - step * image
         before, square = square, float(np.vdot(residual, residual))
@@ -91,5 +95,6 @@ def _solve(precisions: list[Matrix], told: Matrix) -> Matrix:
 def _power(matrix: Matrix, exponent: float) -> Matrix:
     """Return a power of a symmetric positive definite matrix."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    result: Matrix = (vectors * np.maximum(values, _TINY) ** exponent) @ vectors.T
+    # Below rounding, eigenvalues tell nothing, not even their sign.
+    result: Matrix = (vectors * np.maximum(values, _ROUNDING * values[-1]) ** exponent) @ vectors.T
     return result

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from helpers.runs import relative_error, second_moment
+from methods.whitening.test_tail import make_histogram, pareto
+from methods.whitening.test_whiten import noise_matrices
+from numpy.typing import NDArray
+
+import dpcov
+from dpcov.core import NoisyCount
+from dpcov.laws import NoiseLaw, least_resolved
+from dpcov.methods.whitening.claims import Beyond, predicted_error
+from dpcov.methods.whitening.restoration import restore_shrunk
+from dpcov.methods.whitening.wrap import Region, Tail
+
+Matrix = NDArray[np.float64]
+
+N = 20_000
+NONE_BEYOND = Beyond(0.0, 0.0, 1.0, 0.0)
+NOTHING_RESTORED = restore_shrunk(Region(3.0), N, np.eye(4), has_constant=False)
+
+
+def table_with_a_rare_column(k: int, seed: int) -> Matrix:
+    rare = np.zeros(N)
+    rare[:k] = 1.0
+    return np.column_stack([np.random.default_rng(seed).normal(size=(N, 3)), rare])
+
+
+def test_rows_beyond_are_counted_and_bounded() -> None:
+    beyond = Beyond.of(NoisyCount(12, Fraction(16)), Region(3.0), 1000)
+    assert (beyond.rows, beyond.spread) == (12.0, 4.0)
+    assert beyond.square == pytest.approx(9 / 1000)
+    # 19 of 20 normal variables stay below 1.645 standard deviations.
+    assert beyond.at_most == pytest.approx(12 + 1.645 * 4)
+    # A region that knows nothing of their directions takes them to agree.
+    assert beyond.hidden == pytest.approx(beyond.at_most * 9 / 1000)
+    assert beyond.likely == pytest.approx(16 * 9 / 1000)
+    # A count of noise alone is no number of rows.
+    assert Beyond.of(NoisyCount(-7, Fraction(16)), Region(3.0), 1000).rows == 0
+
+
+@pytest.mark.parametrize("values", [np.full(12, 2.0), np.array([0.5, 1.0, 2.0, 4.0])], ids=["even", "uneven"])
+def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(values: NDArray[np.float64]) -> None:
+    sigma = 0.01
+    law = NoiseLaw(np.eye(len(values)), sigma)
+    claimed = predicted_error(values, law, NOTHING_RESTORED, NONE_BEYOND)
+    exact = np.diag(values)
+    errors = [relative_error(exact + noise, exact) for noise in noise_matrices(len(values), sigma)]
+    # Of 500, 5% are 25; 60 or more happen once in 10^9.
+    assert np.sum(np.array(errors) > claimed) < 60
+    # And it is no empty claim.
+    assert claimed < 2.2 * np.median(errors)
+
+
+def test_only_what_is_resolved_is_claimed() -> None:
+    law = NoiseLaw(np.eye(3), 0.01)
+    small = least_resolved(3, 0.01) * 0.99
+    both = predicted_error(np.array([small, 1.0, 1.0]), law, NOTHING_RESTORED, NONE_BEYOND)
+    assert both == pytest.approx(
+        predicted_error(np.array([-1.0, 1.0, 1.0]), law, NOTHING_RESTORED, NONE_BEYOND)
+    )
+    assert predicted_error(np.full(3, small), law, NOTHING_RESTORED, NONE_BEYOND) == 1.0
+    # Rows beyond the region may be all that a direction has: it is not resolved either.
+    hiding = NoiseLaw(np.eye(3), 0.01, hidden=0.99)
+    assert predicted_error(np.ones(3), hiding, NOTHING_RESTORED, NONE_BEYOND) == 1.0
+
+
+def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
+    law = NoiseLaw(np.eye(4), 1e-6)
+    values = np.ones(4)
+    lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
+    lumps += 0.01 * np.random.default_rng(0).random(len(lumps))
+    # No law fits lumps: each row that was counted may have lost as much as the region reaches.
+    unknown = restore_shrunk(
+        Region(4.0, (Tail(make_histogram(lumps, 3.0, 0), 4.0, 4),)), N, np.eye(4), has_constant=False
+    )
+    assert unknown.laws == (None,)
+    beyond = Beyond(1100.0, 5.0, 0.5, 16 / N)
+    assert predicted_error(values, law, unknown, beyond) == pytest.approx(0.5 * 1105 * 16 / N, rel=1e-3)
+    # Where one fits, 19 of 20 likely laws have lost less.
+    norms = pareto(N, 4.0, 0)
+    radius = (N / 60) ** 0.25
+    fitted = restore_shrunk(
+        Region(radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),)), N, np.eye(4), has_constant=False
+    )
+    (at_most,), (factor,) = fitted.at_most, fitted.factors
+    lost = np.maximum(norms**2 - radius**2, 0).sum() / (N * 4)
+    assert at_most - 1 > lost
+    assert predicted_error(values, law, fitted, NONE_BEYOND) >= at_most / factor - 1
+
+
+@pytest.mark.parametrize("k", [8, 15, 25])
+def test_a_column_of_few_clipped_rows_is_never_called_resolved(k: int) -> None:
+    # Below 25 / sqrt(rho) = 35 rows no look shows them: they are clipped, and nothing is left of the column.
+    exceeded = 0
+    for seed in range(12):
+        rows = table_with_a_rare_column(k, seed)
+        made = dpcov.release(rows, rho=0.5, intercept=False, rng=np.random.default_rng(seed))
+        assert made.resolved == 3
+        (listed,) = made.unresolved
+        assert "x3" in {name for name, _ in listed.coefficients}
+        error = relative_error(made.second_moment().values[:3, :3], second_moment(rows)[:3, :3])
+        exceeded += error > made.diagnostics["predicted_error"]
+    # 5% of releases: 9 of 12 happen once in 10^9.
+    assert exceeded < 9
+
+
+def test_rows_beyond_make_a_direction_unresolved() -> None:
+    rows = table_with_a_rare_column(15, 0)
+    made = dpcov.release(rows, rho=0.5, intercept=False, rng=np.random.default_rng(0))
+    assert made.noise is not None
+    assert made.noise.hidden > 0
+    beyond = made.diagnostics["rows_beyond"]
+    # The rare rows and some of the bulk; a count is off by 4 / sqrt(rho) = 6 rows, here by less than 7 sd.
+    assert 15 - 42 < beyond["about"] < beyond["at_most"] < 200
+    assert math.isclose(beyond["at_most"] - beyond["about"], 1.645 * math.sqrt(1 / (2 * 0.03 * 0.5)), rel_tol=0.5)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from helpers.curators import CountingSource
+from helpers.runs import relative_error, second_moment, start_run
+from numpy.typing import NDArray
+
+from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
+from dpcov.methods.whitening.constants import COUNT_SHARE
+from dpcov.methods.whitening.release import release, release_nothing
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.whiten import White, whiten
+from dpcov.methods.whitening.wrap import Region, wrap
+
+Matrix = NDArray[np.float64]
+
+N = 20_000
+ROWS = np.random.default_rng(0).normal(size=(N, 4)) * [1.0, 10.0, 0.1, 3.0]
+
+
+def whitened(run: Run) -> White:
+    white = whiten(run, np.eye(run.d))
+    assert white is not None
+    return white
+
+
+def test_all_that_is_left_is_spent_in_one_scan() -> None:
+    budget, bits = Budget(PrivacyCost(1)), SeededBits(np.random.default_rng(0))
+    source = CountingSource(ROWS)
+    run = Run(Curator(source, budget, bits), N, 4, 1.0)
+    white = whitened(run)
+    scans, left = source.scans, run.left
+    made = release(run, white, Region(6 * white.unit))
+    assert source.scans == scans + 1
+    receipt = run.curator.receipt()
+    assert receipt.spent == receipt.limit
+    released, counted = receipt.charges[-2:]
+    assert (released.purpose, counted.purpose) == ("the released matrix", "rows beyond the region")
+    assert float(counted.cost.rho) == pytest.approx(COUNT_SHARE)
+    assert made.diagnostics["released_share"] == pytest.approx(left - COUNT_SHARE)
+
+
+def test_the_matrix_is_that_of_the_rows() -> None:
+    for seed in range(5):
+        run = start_run(ROWS, 1.0, seed)
+        white = whitened(run)
+        made = release(run, white, wrap(run, white))
+        # Noise: R^2 sqrt(2 d) / (n sqrt rho) is about 30 * 2.8 / 20,000 of a direction.
+        assert relative_error(made.second_moment, second_moment(ROWS)) < 0.015
+        np.testing.assert_array_equal(made.second_moment, made.second_moment.T)
+        assert made.diagnostics["predicted_error"] < 0.05
+
+
+def test_the_noise_law_is_that_of_the_released_matrix() -> None:
+    errors = []
+    for seed in range(60):
+        run = start_run(ROWS, 1.0, seed)
+        white = whitened(run)
+        norms = np.linalg.norm(ROWS @ white.rows.T, axis=1)
+        made = release(run, white, Region(1.01 * float(norms.max())))
+        assert made.noise is not None
+        back = np.linalg.inv(made.noise.inverse)
+        errors.append(back @ (made.second_moment - second_moment(ROWS)) @ back.T / made.noise.sigma)
+    deviations = np.sqrt(np.mean(np.square(errors), axis=0))
+    # 1 on the diagonal, 1 / sqrt 2 off it; an entry of 60 releases is known to 9% (1 sd).
+    expected = np.full((4, 4), math.sqrt(0.5)) + (1 - math.sqrt(0.5)) * np.eye(4)
+    np.testing.assert_allclose(deviations, expected, rtol=0.6)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(math.sqrt((4 + 6) / 16), rel=0.2)
+
+
+@pytest.mark.parametrize("radius", [3.0, 3.5])
+def test_rows_beyond_the_region_are_counted(radius: float) -> None:
+    run = start_run(ROWS, 1.0)
+    white = whitened(run)
+    norms = np.linalg.norm(ROWS @ white.rows.T, axis=1) / white.unit
+    made = release(run, white, Region(radius * white.unit))
+    beyond = made.diagnostics["rows_beyond"]
+    # From an edge on that is at most 4.3% nearer; seven standard deviations of noise.
+    spread = math.sqrt(1 / (2 * COUNT_SHARE))
+    assert (norms > radius).sum() - 7 * spread < beyond["about"] < (norms > radius / 1.044).sum() + 7 * spread
+    assert beyond["at_most"] == pytest.approx(beyond["about"] + 1.645 * spread, rel=0.01)
+    # What they may hide: each has at most R^2 / n of a variance in the coordinates of the noise law.
+    assert made.noise is not None
+    assert made.noise.hidden == pytest.approx(beyond["at_most"] * (radius * white.unit) ** 2 / N)
+    # More rows are clipped, so more may be hidden.
+    assert made.diagnostics["radius"] == pytest.approx(radius)
+
+
+def test_dropped_outliers_hide_nothing_and_the_rest_is_accurate() -> None:
+    spoiled = ROWS.copy()
+    spoiled[:200] *= 1000
+    run = start_run(spoiled, 1.0, contamination=0.02)
+    white = whitened(run)
+    made = release(run, white, wrap(run, white))
+    assert made.noise is not None
+    assert made.noise.hidden == 0
+    assert relative_error(made.second_moment, second_moment(ROWS[200:])) < 0.02
+
+
+def test_nothing_is_released_of_nothing() -> None:
+    run = start_run(np.zeros((N, 3)))
+    assert whiten(run, np.eye(3)) is None
+    before = run.left
+    made = release_nothing(run)
+    assert not made.second_moment.any()
+    assert made.noise is None
+    assert run.left == before
+    assert made.diagnostics["predicted_error"] == 1.0
+    assert made.diagnostics["released_share"] == 0.0
+
+
+def test_what_was_asked_is_told() -> None:
+    run = start_run(ROWS, 1.0)
+    white = whitened(run)
+    facts = release(run, white, wrap(run, white)).diagnostics
+    assert facts["rounds"] == len(facts["history"]) == len(run.rounds)
+    assert facts["history"][-1]["purpose"] == "release"
+    assert facts["confidence"] == 0.95
+    spent = sum(round_["rho"] for round_ in facts["history"])
+    # Looks and counts come on top.
+    assert 0.7 < spent < 1.0
