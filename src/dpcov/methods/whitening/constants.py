@@ -54,8 +54,8 @@ ROWS_OF_A_BULK = 20.0
 """But a look costs enough for its noise to be below this part of all rows: ``n / 20`` rows a bin. The bulk of
 a table fills about six bins, and three of them must exceed noise by far (`NormLook.found`)."""
 
-CAREFUL_LOOK = 0.03
-"""The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``25 / sqrt(rho)`` on;
+CAREFUL_LOOK = 0.02
+"""The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``30 / sqrt(rho)`` on;
 fewer rows could carry a direction only with an error above 0.2, whatever the method."""
 
 AIM = 0.3
@@ -74,10 +74,14 @@ MOST_ROUNDS = 12
 """Rounds of whitening. Each can bring a direction into sight that is some 50 times shorter than the noise
 shows."""
 
-MOST_IDLE = 5
+MOST_IDLE = 3
 """Whitening ends after so many rounds that brought nothing new into sight: what is left may be nothing."""
 
-TAIL_SHARE = 0.03
+SMALL, TUCKED_IN = 0.3, 8.0
+"""What is invisible then is small if its rows had filled less than this part of the region. It is left at an
+eighth of the region: exact copies of columns leave nothing but rounding, which would take half of it."""
+
+TAIL_SHARE = 0.02
 """A look at where the rows beyond lie costs this."""
 
 ROWS_LOOKED_AT = 8.0
@@ -98,8 +102,8 @@ BEYOND = 1.35
 """A region grows to the furthest rows that a histogram shows if they lie beyond this many times its radius.
 A bin is 1.19 times as far as the one before: less is within what bins can tell."""
 
-COUNT_SHARE = 0.02
-"""Counting the rows beyond the region costs this: a count is then off by ``5 / sqrt(rho)`` rows. What the
+COUNT_SHARE = 0.01
+"""Counting the rows beyond the region costs this: a count is then off by ``7 / sqrt(rho)`` rows. What the
 noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 
 FEW_ROWS = 0.25
