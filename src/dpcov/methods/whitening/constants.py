@@ -74,7 +74,7 @@ MOST_ROUNDS = 12
 """Rounds of whitening. Each can bring a direction into sight that is some 50 times shorter than the noise
 shows."""
 
-MOST_IDLE = 3
+MOST_IDLE = 5
 """Whitening ends after so many rounds that brought nothing new into sight: what is left may be nothing."""
 
 SMALL, TUCKED_IN = 0.3, 8.0
