@@ -54,8 +54,8 @@ ROWS_OF_A_BULK = 20.0
 """But a look costs enough for its noise to be below this part of all rows: ``n / 20`` rows a bin. The bulk of
 a table fills about six bins, and three of them must exceed noise by far (`NormLook.found`)."""
 
-CAREFUL_LOOK = 0.02
-"""The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``30 / sqrt(rho)`` on;
+CAREFUL_LOOK = 0.03
+"""The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``25 / sqrt(rho)`` on;
 fewer rows could carry a direction only with an error above 0.2, whatever the method."""
 
 AIM = 0.3
@@ -81,7 +81,7 @@ SMALL, TUCKED_IN = 0.3, 8.0
 """What is invisible then is small if its rows had filled less than this part of the region. It is left at an
 eighth of the region: exact copies of columns leave nothing but rounding, which would take half of it."""
 
-TAIL_SHARE = 0.02
+TAIL_SHARE = 0.03
 """A look at where the rows beyond lie costs this."""
 
 ROWS_LOOKED_AT = 8.0
