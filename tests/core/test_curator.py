@@ -334,7 +334,7 @@ def test_threads_that_share_a_curator_do_not_share_a_memory() -> None:
         @property
         def in_memory(self) -> bool:
             if self.meet:
-                barrier.wait(10)
+                barrier.wait(600)
             return True
 
     source = Meeting(rows, threads=1)
