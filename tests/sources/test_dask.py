@@ -29,8 +29,9 @@ def client() -> Iterator[Client]:
     patience = {"comm.timeouts.connect": "600s", "comm.timeouts.tcp": "600s", "scheduler.worker-ttl": None}
     with (
         dask.config.set({f"distributed.{name}": value for name, value in patience.items()}),
+        # Any free port: that of Dask's own choice may be taken by another cluster.
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         Client(cluster) as active,
     ):
