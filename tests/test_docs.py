@@ -87,7 +87,7 @@ def test_every_row_of_the_map_names_a_test_and_every_mistake_is_listed() -> None
     [
         ("dpcov.theory.tail", True),
         ("dpcov.paper.recursive.estimate_recursive", True),
-        ("dpcov.core.Curator.gram", True),
+        ("dpcov.core.Curator.ask", True),
         ("dpcov.theory.no_such_name", False),
         ("dpcov.core.Curator.no_such_query", False),
         ("tests/test_docs.py::test_the_map_of_the_paper_is_complete", True),

@@ -24,8 +24,8 @@ from dpcov.paper.queries import groups_for_noise
 from dpcov.paper.theory.bounds import Bound, least_rows
 from dpcov.paper.theory.mixtures import log_spaced_gaussian
 from dpcov.paper.theory.recursion import recursive_error
+from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
-from dpcov.rivals.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
 _RELEASED_SHARE = 0.85

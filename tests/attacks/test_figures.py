@@ -14,7 +14,13 @@ from attacks.test_sums import change, rounding_tables, running_sum
 from audit.harness import finest_bit
 from audit.record import record
 
-from dpcov.core import Clipping, OSEntropy, SeededBits, identity_map
+from dpcov.core import (
+    Clipping,
+    Gram,
+    OSEntropy,
+    SeededBits,
+)
+from dpcov.maps import identity_map
 
 pytestmark = pytest.mark.audit
 
@@ -23,7 +29,7 @@ DRAWS = 5000
 
 def dpcov_gram(value: float) -> float:
     """Return the noisy sum of squares of one row, in units of its radius."""
-    answer = curator(np.array([[value]])).gram(Clipping(identity_map(1), 1.0), 1, purpose="attack")
+    answer = curator(np.array([[value]])).ask(Gram(Clipping(identity_map(1), 1.0), 1, purpose="attack"))
     return float(answer.integers[0, 0])
 
 

@@ -22,11 +22,13 @@ from dpcov.core import (
     Budget,
     Clipping,
     Curator,
+    Gram,
     LogNormGrid,
+    NormHistogram,
     OSEntropy,
     PrivacyCost,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 DRAWS = 300
@@ -62,8 +64,8 @@ def test_counts_and_grams_have_no_bits_to_look_at() -> None:
     for rows in (FAR, ZERO):
         ask = curator(rows)
         for _ in range(DRAWS):
-            gram = ask.gram(Clipping(identity_map(1), 1.0), 1, purpose="attack")
-            counts = ask.log_norms(identity_map(1), LogNormGrid(0, 4, 1), 1, purpose="attack")
+            gram = ask.ask(Gram(Clipping(identity_map(1), 1.0), 1, purpose="attack"))
+            counts = ask.ask(NormHistogram(identity_map(1), LogNormGrid(0, 4, 1), 1, purpose="attack"))
             assert gram.integers.dtype == counts.counts.dtype == np.int64
             assert gram.mean()[0, 0] == float(gram.integers[0, 0]) * (gram.unit / 2)
 
@@ -79,7 +81,7 @@ def test_the_grid_of_a_release_does_not_depend_on_the_rows(
     neighbour = rows.copy()
     neighbour[0] = other
     clipping = Clipping(identity_map(2), 3.0)
-    grids = [curator(table).gram(clipping, 1, purpose="attack") for table in (rows, neighbour)]
+    grids = [curator(table).ask(Gram(clipping, 1, purpose="attack")) for table in (rows, neighbour)]
     assert grids[0].unit == grids[1].unit
     assert grids[0].variance == grids[1].variance
 
@@ -89,7 +91,8 @@ def test_a_sum_near_the_end_of_float64_keeps_the_last_bits_of_its_noise() -> Non
     rows = np.ones((1 << 20, 1))
     ask = curator(rows)
     answers = [
-        int(ask.gram(Clipping(identity_map(1), 1.0), 10, purpose="attack").integers[0, 0]) for _ in range(64)
+        int(ask.ask(Gram(Clipping(identity_map(1), 1.0), 10, purpose="attack")).integers[0, 0])
+        for _ in range(64)
     ]
     assert min(answers) > 1 << 59
     # Chance makes all even, or all odd, with probability 2^-63.

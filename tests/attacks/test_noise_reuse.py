@@ -20,12 +20,13 @@ from dpcov.core import (
     BudgetError,
     Clipping,
     Curator,
+    Gram,
     OSEntropy,
     PrivacyCost,
     RowTask,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource, open_source
 
 pytestmark = pytest.mark.os_entropy
@@ -35,7 +36,7 @@ ASK = Clipping(identity_map(3), 2.0)
 
 
 def ask(curator: Curator) -> bytes:
-    return curator.gram(ASK, 1, purpose="attack").integers.tobytes()
+    return curator.ask(Gram(ASK, 1, purpose="attack")).integers.tobytes()
 
 
 def make_curator(bits: OSEntropy | SeededBits | None = None) -> Curator:

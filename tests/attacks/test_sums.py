@@ -14,9 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, Rule, identity_map
+from dpcov.core import (
+    Clipping,
+    Rule,
+)
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ import inspect
 from audit.entries import ENTRIES
 from audit.harness import Case
 from audit.queries import QUERIES
-from helpers.replay import QUERIES as PRIVATE_QUERIES
+from helpers.query_classes import QUERIES as QUERY_CLASSES
 
 import dpcov
 from dpcov import learn
@@ -28,7 +28,7 @@ def to_be_audited() -> set[str]:
     ]
     estimators = [name for name in learn.__all__ if hasattr(getattr(learn, name), "fit")]
     return {
-        *(f"Curator.{name}" for name in PRIVATE_QUERIES),
+        *(f"query {name}" for name in QUERY_CLASSES),
         *(f"method {method.name}" for method in dpcov.methods() if method.available),
         *(f"dpcov.{name}" for name in takes_rows),
         *(f"dpcov.learn.{name}" for name in estimators),

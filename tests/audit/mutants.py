@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from audit.harness import Array, Program
+from helpers.query_classes import QUERY_MODULES
 from numpy.typing import NDArray
 
 from dpcov import opening
-from dpcov.core import Clipping, Curator, SeededBits, curator
-from dpcov.core.laplace import discrete_laplace, truncated_laplace
+from dpcov.core import Clipping, Gram, NoisyGram, SeededBits
 from dpcov.core.noise import discrete_gaussian
-from dpcov.core.queries.gram import GramTask
-from dpcov.paper.queries import aggregation, multiplicative, subsample
-from dpcov.rivals.queries import spectrum
-from dpcov.rivals.queries.unvetted import queries as unvetted
+from dpcov.core.queries import histogram
+from dpcov.core.queries.gram import LatticeRows
+from dpcov.paper.queries import subsample
+from dpcov.paper.queries.laplace import discrete_laplace, truncated_laplace
+from dpcov.rivals.queries import sparse_vector
+from dpcov.rivals.queries.unvetted import eigenpairs, stable_moment
 
-_DRAWING = (aggregation, curator, multiplicative, spectrum, subsample, unvetted)
 _FLOATS = np.random.default_rng()
 Mutant = Callable[[pytest.MonkeyPatch, Program], Program]
 
@@ -39,13 +40,11 @@ def _less_noise(patch: pytest.MonkeyPatch, share: Fraction) -> None:
     def truncated(bits: Any, scale: Any, bound: int) -> int:
         return truncated_laplace(bits, Fraction(scale) * root, int(bound * root))
 
-    for module in _DRAWING:
-        for name, sampler in (
-            ("discrete_gaussian", gaussian),
-            ("discrete_laplace", laplace),
-            ("truncated_laplace", truncated),
-        ):
-            if hasattr(module, name):
+    weak = {"discrete_gaussian": gaussian, "discrete_laplace": laplace, "truncated_laplace": truncated}
+    # Wherever a query draws; the samplers themselves stay as they are.
+    for module in QUERY_MODULES:
+        for name, sampler in weak.items():
+            if hasattr(module, name) and getattr(module, name).__module__ != module.__name__:
                 patch.setattr(module, name, sampler)
 
 
@@ -72,12 +71,13 @@ def no_square_root_of_two(patch: pytest.MonkeyPatch, program: Program) -> Progra
 def no_clipping(patch: pytest.MonkeyPatch, program: Program) -> Program:
     """Rows of up to three radii stay as they are."""
 
-    def unclipped(clipping: Clipping, lattice: Any, *rest: Any) -> GramTask:
-        wider = replace(lattice, bound=3 * lattice.bound, clip=3 * lattice.clip)
-        return GramTask(replace(clipping, radius=3 * clipping.radius), wider, *rest)
+    make = LatticeRows.__init__
 
-    for module in (curator, spectrum):
-        patch.setattr(module, "GramTask", unclipped)
+    def unclipped(self: LatticeRows, clipping: Clipping, lattice: Any, **options: Any) -> None:
+        wider = replace(lattice, bound=3 * lattice.bound, clip=3 * lattice.clip)
+        make(self, replace(clipping, radius=3 * clipping.radius), wider, **options)
+
+    patch.setattr(LatticeRows, "__init__", unclipped)
     return program
 
 
@@ -107,18 +107,15 @@ def float_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
     def normal(_bits: Any, variance: Any, count: int) -> Array:
         return _FLOATS.normal(0.0, np.sqrt(float(variance)), count)
 
-    gram = Curator.gram
+    def noisy_gram(self: Gram, exact: NDArray[np.int64], table: Any, _bits: Any) -> NoisyGram:
+        variance, clipping = self.variance(table.lattice), self.clipping
+        noise = normal(None, variance, exact.size).reshape(exact.shape)
+        noisy: Any = exact + (noise + noise.T) / 2
+        unit = clipping.unit(table.lattice)
+        return NoisyGram(noisy, unit, variance, clipping.radius, table.n_rows, clipping.lattice_map)
 
-    def noisy_gram(self: Curator, *arguments: Any, **options: Any) -> Any:
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(curator, "discrete_gaussian", lambda _b, _v, count: np.zeros(count, dtype=np.int64))
-            exact = gram(self, *arguments, **options)
-        noise = normal(None, exact.variance, exact.integers.size).reshape(exact.integers.shape)
-        noisy: Any = exact.integers + (noise + noise.T) / 2
-        return replace(exact, integers=noisy)
-
-    patch.setattr(curator, "discrete_gaussian", normal)
-    patch.setattr(Curator, "gram", noisy_gram)
+    patch.setattr(Gram, "answer", noisy_gram)
+    patch.setattr(histogram, "discrete_gaussian", normal)
     return program
 
 
@@ -130,7 +127,7 @@ def sums_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
         drawn[0] += 1
         return discrete_laplace(bits, scale) if drawn[0] == 1 else 0
 
-    patch.setattr(spectrum, "discrete_laplace", laplace)
+    patch.setattr(sparse_vector, "discrete_laplace", laplace)
 
     def counted(rows: Array) -> list[float]:
         drawn[0] = 0
@@ -151,7 +148,7 @@ def directions_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Pro
     def exact(_bits: Any, gram: Array, _epsilons: Any) -> Array:
         return np.asarray(np.linalg.eigh(gram)[1][:, ::-1])
 
-    patch.setattr(unvetted, "sample_eigenvectors", exact)
+    patch.setattr(eigenpairs, "sample_eigenvectors", exact)
     return program
 
 
@@ -161,7 +158,7 @@ def moment_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program
     def exact(_bits: Any, factor: Array, _samples: int) -> Array:
         return np.asarray(factor.T @ factor)
 
-    patch.setattr(unvetted, "sampled_moment", exact)
+    patch.setattr(stable_moment, "sampled_moment", exact)
     return program
 
 

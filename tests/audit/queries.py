@@ -27,12 +27,25 @@ from dpcov.core import (
     Budget,
     Clipping,
     Curator,
+    Gram,
     LogNormGrid,
+    NoisyGram,
+    NormHistogram,
     OSEntropy,
     PrivacyCost,
+    RowsBeyond,
     Rule,
-    Shrinking,
-    identity_map,
+)
+from dpcov.maps import identity_map
+from dpcov.paper.queries import Aggregate, Agreement, LeastEigenvalueBuckets, Shrinking, ShrunkGram
+from dpcov.rivals.queries import (
+    Eigenpairs,
+    EigenvalueBuckets,
+    Eigenvalues,
+    FirstAbove,
+    SharedSubspace,
+    StableMoment,
+    Trace,
 )
 from dpcov.sources import ArraySource
 
@@ -49,7 +62,7 @@ _IDENTITY = identity_map(2)
 _LINE = identity_map(1)
 _GRID = LogNormGrid(0, 4, 1)
 _SHRINK = Clipping(_IDENTITY, 1.0)
-_CHAIN = Clipping(_IDENTITY, 1.0, earlier=(Shrinking(_IDENTITY, 4.0), Shrinking(_IDENTITY, 2.0)))
+_CHAIN = (Shrinking(_IDENTITY, 4.0), Shrinking(_IDENTITY, 2.0))
 TOO_CAREFUL = (
     "What the proof allows for a row is more than twice what any row is known to do. Half the noise still "
     "hides it: only mutants without noise can be caught."
@@ -73,16 +86,35 @@ def _ask(rows: Array, constant: bool = False) -> Curator:  # noqa: FBT001, FBT00
 
 def _gram(clipping: Clipping, every: int = 1, rho: Fraction = RHO) -> Program:
     def program(rows: Array) -> list[float]:
-        whole = _ask(rows).gram(clipping, rho, purpose="audit", every=every).integers
-        entries = [float(whole[0, 0]), float(whole[1, 1]), float(whole[0, 1])]
-        return [*entries, entries[0] - entries[1], finest_bit(entries[0])]
+        return _entries(_ask(rows).ask(Gram(clipping, rho, purpose="audit", every=every)))
 
     return program
 
 
+def _entries(answer: NoisyGram) -> list[float]:
+    whole = answer.integers
+    entries = [float(whole[0, 0]), float(whole[1, 1]), float(whole[0, 1])]
+    return [*entries, entries[0] - entries[1], finest_bit(entries[0])]
+
+
+def _shrunk_gram(rows: Array) -> list[float]:
+    return _entries(_ask(rows).ask(ShrunkGram(_SHRINK, _CHAIN, RHO, purpose="audit")))
+
+
+def _together(rows: Array) -> list[float]:
+    """A Gram matrix and a histogram in one scan, half of the budget each."""
+    gram, norms = _ask(rows).ask(
+        Gram(_SHRINK, RHO / 2, purpose="audit"), NormHistogram(_IDENTITY, _GRID, RHO / 2, purpose="audit")
+    )
+    # In units of the standard deviation, along what a row that comes from far moves in each.
+    size = float(gram.integers[0, 0]) / math.sqrt(gram.variance)
+    counts = float(norms.counts[-1] - norms.counts[0]) / math.sqrt(2 * norms.variance)
+    return [size, counts, size + math.sqrt(2) * counts]
+
+
 def _log_norms(rho: Fraction) -> Program:
     def program(rows: Array) -> list[float]:
-        counts = _ask(rows).log_norms(_IDENTITY, _GRID, rho, purpose="audit").counts
+        counts = _ask(rows).ask(NormHistogram(_IDENTITY, _GRID, rho, purpose="audit")).counts
         low, high = float(counts[0]), float(counts[-1])
         return [low, high, low - high, finest_bit(high)]
 
@@ -91,40 +123,47 @@ def _log_norms(rho: Fraction) -> Program:
 
 def _rows_beyond(rho: Fraction) -> Program:
     def program(rows: Array) -> list[float]:
-        count = float(_ask(rows).rows_beyond(_IDENTITY, _GRID, 2, rho, purpose="audit").count)
+        count = float(_ask(rows).ask(RowsBeyond(_IDENTITY, _GRID, 2, rho, purpose="audit")).count)
         return [count, finest_bit(count)]
 
     return program
 
 
 def _trace(rows: Array) -> list[float]:
-    return [_ask(rows).trace(Clipping(_IDENTITY, 1.0), RHO, purpose="audit").value]
+    return [_ask(rows).ask(Trace(Clipping(_IDENTITY, 1.0), RHO, purpose="audit")).value]
 
 
 def _eigenvalues(rows: Array) -> list[float]:
-    return [*_ask(rows).eigenvalues(Clipping(_IDENTITY, 1.0), RHO, purpose="audit").eigenvalues.tolist()]
+    return [*_ask(rows).ask(Eigenvalues(Clipping(_IDENTITY, 1.0), RHO, purpose="audit")).eigenvalues.tolist()]
 
 
 def _first_above(rows: Array) -> list[float]:
     # What moves the row lifts all sums but the last, and lowers that one: the worst there is.
     n_bins, others = _GRID.n_bins, 8
     lifted, lowered = [0] * (n_bins - 1) + [1], [1] + [0] * (n_bins - 1)
-    found = _ask(rows).first_above(
-        _IDENTITY, _GRID, [lifted] * others + [lowered], [1] * (others + 1), epsilon=EPSILON, purpose="audit"
+    found = _ask(rows).ask(
+        FirstAbove(
+            _IDENTITY,
+            _GRID,
+            [lifted] * others + [lowered],
+            [1] * (others + 1),
+            epsilon=EPSILON,
+            purpose="audit",
+        )
     )
     return [float(others + 1 if found is None else found), float(found == others)]
 
 
 def _least_buckets(rows: Array) -> list[float]:
-    found = _ask(rows).least_eigenvalue_buckets(
-        Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit"
+    found = _ask(rows).ask(
+        LeastEigenvalueBuckets(Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit")
     )
     return _counts(found)
 
 
 def _all_buckets(rows: Array) -> list[float]:
-    found = _ask(rows).eigenvalue_buckets(
-        Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit"
+    found = _ask(rows).ask(
+        EigenvalueBuckets(Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit")
     )
     return _counts(found[0])
 
@@ -136,8 +175,8 @@ def _counts(buckets: Any) -> list[float]:
 
 
 def _subspace(rows: Array) -> list[float]:
-    found = _ask(rows).shared_subspace(
-        Clipping(_IDENTITY, 1.0), 1, 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit"
+    found = _ask(rows).ask(
+        SharedSubspace(Clipping(_IDENTITY, 1.0), 1, 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit")
     )
     if found is None:
         return [0.0, 0.0]
@@ -145,32 +184,36 @@ def _subspace(rows: Array) -> list[float]:
 
 
 def _agreement(rows: Array) -> list[float]:
-    found = _ask(rows).agreement(Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit")
+    found = _ask(rows).ask(
+        Agreement(Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, delta=DELTA, purpose="audit")
+    )
     return [found.score]
 
 
 def _aggregate(rows: Array) -> list[float]:
-    found = _ask(rows).aggregate(Clipping(_LINE, 2.0), 1, 0.02, epsilon=EPSILON, delta=0.2, purpose="audit")
+    found = _ask(rows).ask(
+        Aggregate(Clipping(_LINE, 2.0), 1, 0.02, epsilon=EPSILON, delta=0.2, purpose="audit")
+    )
     return [-1.0, 0.0] if found is None else [float(found.second_moment[0, 0]), found.agreement.score]
 
 
 def _eigenpairs(rows: Array) -> list[float]:
-    found = _ask(rows).eigenpairs(
-        Clipping(_IDENTITY, 1.0), epsilon=EPSILON, purpose="audit", allow_unvetted=True
+    found = _ask(rows).ask(
+        Eigenpairs(Clipping(_IDENTITY, 1.0), epsilon=EPSILON, purpose="audit", allow_unvetted=True)
     )
     angle = abs(math.atan2(found.vectors[1, 0], found.vectors[0, 0]))
     return [*found.values.tolist(), min(angle, math.pi - angle)]
 
 
 def _stable_moment(rows: Array) -> list[float]:
-    found = _ask(rows).stable_moment(
-        1.0, epsilon=EPSILON, rho=_HALF, delta=_SMALL, purpose="audit", allow_unvetted=True
+    found = _ask(rows).ask(
+        StableMoment(1.0, epsilon=EPSILON, rho=_HALF, delta=_SMALL, purpose="audit", allow_unvetted=True)
     )
     return [-1.0] if found is None else [float(found.second_moment[0, 0])]
 
 
 QUERIES: dict[str, tuple[Case, ...]] = {
-    "Curator.gram": (
+    "query Gram": (
         Case("gram", _gram(_SHRINK), EAST, NORTH, ZCDP, QUERY_RUNS,
              (*COMMON, "no sqrt 2", "no clipping", "one release too few"), "far row turned"),
         Case("gram, outlier", _gram(_SHRINK), EAST, ZEROS, ZCDP, QUERY_RUNS, ("no clipping",)),
@@ -186,62 +229,65 @@ QUERIES: dict[str, tuple[Case, ...]] = {
              lines([0, 1e300], [0, 0]), ZCDP, QUERY_RUNS, ("half the noise",), "tiny row for a huge one"),
         Case("gram, beyond the radius", _gram(Clipping(_IDENTITY, 1.0, Rule.TAIL)), EAST, NORTH, ZCDP,
              QUERY_RUNS, ("half the noise", "no clipping"), "far row turned"),
-        Case("gram, chain", _gram(_CHAIN), EAST, NORTH, ZCDP, QUERY_RUNS, ("half the noise",),
-             "far row turned"),
+        Case("gram and histogram together", _together, EAST, ZEROS, ZCDP, QUERY_RUNS, ("half the noise",)),
         Case("gram, sample", _gram(_SHRINK, every=2), EAST, NORTH, ZCDP, QUERY_RUNS,
              ("a tenth of the noise",), "far row turned"),
         Case("gram, last bits", _gram(_SHRINK, rho=_LITTLE), EAST, ZEROS, Claim(rho=_LITTLE), QUERY_RUNS,
              ("float noise",)),
     ),
-    "Curator.log_norms": (
+    "query ShrunkGram": (
+        Case("gram, chain", _shrunk_gram, EAST, NORTH, ZCDP, QUERY_RUNS, ("half the noise",),
+             "far row turned"),
+    ),
+    "query NormHistogram": (
         Case("histogram of norms", _log_norms(RHO), EAST, ZEROS, ZCDP, QUERY_RUNS, (*COMMON, "no sqrt 2")),
         Case("histogram, last bits", _log_norms(_LITTLE), EAST, ZEROS, Claim(rho=_LITTLE), QUERY_RUNS,
              ("float noise",)),
     ),
-    "Curator.rows_beyond": (
+    "query RowsBeyond": (
         Case("rows beyond", _rows_beyond(RHO), EAST, ZEROS, ZCDP, QUERY_RUNS, COMMON),
     ),
-    "Curator.trace": (
+    "query Trace": (
         Case("trace", _trace, EAST, ZEROS, ZCDP, QUERY_RUNS, (*COMMON, "no clipping")),
     ),
-    "Curator.eigenvalues": (
+    "query Eigenvalues": (
         Case("eigenvalues", _eigenvalues, lines([FAR, 0], [FAR, 0]), lines([0, FAR], [FAR, 0]), ZCDP,
              QUERY_RUNS, (*COMMON, "no sqrt 2", "no clipping"), "far twin turned"),
     ),
-    "Curator.first_above": (
+    "query FirstAbove": (
         Case("sparse vector", _first_above, EAST, ZEROS, Claim(epsilon=EPSILON), QUERY_RUNS,
              ("a tenth of the noise", "sums without noise"), "all sums move"),
     ),
-    "Curator.least_eigenvalue_buckets": (
+    "query LeastEigenvalueBuckets": (
         Case("least eigenvalues of groups", _least_buckets, HALVES, swapped(HALVES, [0.1]), APPROXIMATE,
              QUERY_RUNS, COMMON, "one group of two heaps moves"),
         Case("least eigenvalues, new bucket", _least_buckets, HALVES[:24], swapped(HALVES[:24], [0.1]),
              APPROXIMATE, QUERY_RUNS, ("rare results shown",), "one of 24 equal rows"),
     ),
-    "Curator.eigenvalue_buckets": (
+    "query EigenvalueBuckets": (
         Case("eigenvalues of groups", _all_buckets, HALVES, swapped(HALVES, [0.1]), APPROXIMATE, QUERY_RUNS,
              COMMON, "one group of two heaps moves"),
     ),
-    "Curator.shared_subspace": (
+    "query SharedSubspace": (
         Case("subspace of groups", _subspace, UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), APPROXIMATE, QUERY_RUNS,
              ("seeded generator reused", "a tenth of the noise"), "one group of two heaps moves"),
     ),
-    "Curator.agreement": (
+    "query Agreement": (
         Case("agreement of groups", _agreement, ones(6), swapped(ones(6), [0.1]), APPROXIMATE, QUERY_RUNS,
              COMMON, "one of 6 equal rows"),
     ),
-    "Curator.aggregate": (
+    "query Aggregate": (
         Case("subsample and aggregate", _aggregate, ones(850), swapped(ones(850), [1.009]),
              Claim(epsilon=2 * EPSILON, delta=Fraction(1, 5)), FEW_RUNS,
              ("hardly any noise", "seeded generator reused"), "one of 850 equal rows", NOISE_FOR_THE_WORST),
     ),
-    "Curator.eigenpairs": (
+    "query Eigenpairs": (
         Case("eigenvectors by the exponential mechanism", _eigenpairs, TWINS, swapped(TWINS, [0.7, 0.7]),
              Claim(epsilon=EPSILON), QUERY_RUNS,
              ("a tenth of the noise", "directions without noise", "seeded generator reused"),
              "one of 20 equal rows turned half-way"),
     ),
-    "Curator.stable_moment": (
+    "query StableMoment": (
         Case("filter by leverage", _stable_moment, swapped(ones(700), [1.64]), swapped(ones(700), [0]),
              Claim(rho=2 * _HALF, delta=2 * _SMALL), METHOD_RUNS,
              ("moment without noise", "seeded generator reused"), "row of the highest leverage for zero",

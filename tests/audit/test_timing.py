@@ -11,8 +11,8 @@ from audit.record import record
 from scipy.stats import spearmanr
 
 from dpcov.core import OSEntropy
-from dpcov.core.laplace import discrete_laplace
 from dpcov.core.noise import discrete_gaussian
+from dpcov.paper.queries.laplace import discrete_laplace
 
 pytestmark = pytest.mark.audit
 

@@ -20,12 +20,12 @@ from dpcov.core.budget import (
     Charge,
     PrivacyCost,
     Receipt,
-    approximate_cost,
     as_fraction,
     resolve_budget,
 )
 from dpcov.core.conversion import epsilon_from_rho
 from dpcov.core.errors import ArgumentError, BudgetError
+from dpcov.paper.queries.approximate import approximate_cost
 
 shares = st.fractions(min_value=0, max_value=1, max_denominator=10**6)
 costs = st.builds(PrivacyCost, shares, shares)
@@ -35,10 +35,10 @@ def test_a_budget_can_be_spent_to_the_last_fraction() -> None:
     # In floats 0.1 + 0.1 + 0.1 exceeds 0.3.
     budget = Budget(PrivacyCost(Fraction(3, 10)))
     for _ in range(3):
-        budget.charge(PrivacyCost(Fraction(1, 10)), "a third")
+        budget.charge(Charge("a third", PrivacyCost(Fraction(1, 10))))
     assert budget.remaining == PrivacyCost(Fraction(0), Fraction(0))
     with pytest.raises(BudgetError):
-        budget.charge(PrivacyCost(Fraction(1, 10**100)), "a trifle")
+        budget.charge(Charge("a trifle", PrivacyCost(Fraction(1, 10**100))))
 
 
 @settings(max_examples=40, derandomize=True)
@@ -46,7 +46,7 @@ def test_a_budget_can_be_spent_to_the_last_fraction() -> None:
 def test_costs_add_up_exactly(spent: list[PrivacyCost]) -> None:
     budget = Budget(PrivacyCost(Fraction(20), Fraction(20)))
     for cost in spent:
-        budget.charge(cost, "query")
+        budget.charge(Charge("query", cost))
     rho, delta = sum(c.rho for c in spent), sum(c.delta for c in spent)
     assert budget.receipt(private=True).spent == PrivacyCost(Fraction(rho), Fraction(delta))
     assert budget.remaining == PrivacyCost(20 - Fraction(rho), 20 - Fraction(delta))
@@ -59,11 +59,11 @@ def test_a_budget_is_never_overspent(limit: PrivacyCost, asked: list[PrivacyCost
     for cost in asked:
         left = budget.remaining
         if cost.fits_within(left):
-            budget.charge(cost, "query")
+            budget.charge(Charge("query", cost))
             assert budget.remaining == left - cost
         else:
             with pytest.raises(BudgetError):
-                budget.charge(cost, "query")
+                budget.charge(Charge("query", cost))
             assert budget.remaining == left
     assert budget.receipt(private=True).spent.fits_within(limit)
 
@@ -78,20 +78,20 @@ def test_a_budget_is_never_overspent(limit: PrivacyCost, asked: list[PrivacyCost
 )
 def test_refusal_leaves_nothing_charged(too_much: PrivacyCost) -> None:
     budget = Budget(PrivacyCost(Fraction(1), Fraction(1, 100)))
-    budget.charge(PrivacyCost(Fraction(1, 2)), "first")
+    budget.charge(Charge("first", PrivacyCost(Fraction(1, 2))))
     before = budget.receipt(private=True)
     with pytest.raises(BudgetError):
-        budget.charge(too_much, "second")
+        budget.charge(Charge("second", too_much))
     assert budget.receipt(private=True) == before
     assert budget.remaining == PrivacyCost(Fraction(1, 2), Fraction(1, 100))
-    budget.charge(PrivacyCost(Fraction(1, 2), Fraction(1, 100)), "what was left")
+    budget.charge(Charge("what was left", PrivacyCost(Fraction(1, 2), Fraction(1, 100))))
 
 
 def test_refusal_names_what_was_asked_and_what_is_left() -> None:
     budget = Budget(PrivacyCost(Fraction(1), Fraction(1, 100)))
-    budget.charge(PrivacyCost(Fraction(5, 8)), "first")
+    budget.charge(Charge("first", PrivacyCost(Fraction(5, 8))))
     with pytest.raises(BudgetError) as refusal:
-        budget.charge(PrivacyCost(Fraction(3, 4), Fraction(1, 1000)), "second moment")
+        budget.charge(Charge("second moment", PrivacyCost(Fraction(3, 4), Fraction(1, 1000))))
     message = str(refusal.value)
     assert "second moment would cost rho=0.75, delta=0.001" in message
     assert "only rho=0.375, delta=0.01 is left of rho=1, delta=0.01" in message
@@ -102,7 +102,7 @@ def test_refusal_names_what_was_asked_and_what_is_left() -> None:
 def test_a_negative_cost_cannot_refill_the_budget(cost: PrivacyCost) -> None:
     budget = Budget(PrivacyCost(Fraction(1), Fraction(1, 2)))
     with pytest.raises(ArgumentError, match="cannot be negative"):
-        budget.charge(cost, "refund")
+        budget.charge(Charge("refund", cost))
     assert budget.receipt(private=True).charges == ()
 
 
@@ -115,7 +115,7 @@ def test_receipt_lists_charges_in_order() -> None:
         Charge("second", PrivacyCost(Fraction(1, 4))),
     ]
     for charge in spent:
-        budget.charge(charge.cost, charge.purpose)
+        budget.charge(Charge(charge.purpose, charge.cost))
     receipt = budget.receipt(private=True)
     assert receipt == Receipt(limit, tuple(spent), private=True)
     assert receipt.spent == PrivacyCost(Fraction(47, 60), Fraction(1, 1000))
@@ -125,7 +125,7 @@ def test_receipt_lists_charges_in_order() -> None:
 def test_receipt_is_not_changed_by_later_charges() -> None:
     budget = Budget(PrivacyCost(Fraction(1)))
     receipt = budget.receipt(private=True)
-    budget.charge(PrivacyCost(Fraction(1)), "later")
+    budget.charge(Charge("later", PrivacyCost(Fraction(1))))
     assert receipt.charges == ()
     assert receipt.spent == PrivacyCost(Fraction(0))
 
@@ -138,7 +138,7 @@ def test_receipt_says_when_the_noise_was_seeded() -> None:
 
 def test_receipt_epsilon_is_that_of_what_was_spent() -> None:
     budget = Budget(PrivacyCost(Fraction(10), Fraction(1, 10**6)))
-    budget.charge(PrivacyCost(Fraction(1, 2), Fraction(1, 10**7)), "query")
+    budget.charge(Charge("query", PrivacyCost(Fraction(1, 2), Fraction(1, 10**7))))
     expected = epsilon_from_rho(Fraction(1, 2), Fraction(1e-6) - Fraction(1, 10**7))
     assert budget.receipt(private=True).epsilon(1e-6) == pytest.approx(float(expected), rel=1e-15)
 
@@ -162,7 +162,7 @@ def test_racing_threads_never_overspend() -> None:
         start.wait()
         for _ in range(100):
             try:
-                budget.charge(cost, "query")
+                budget.charge(Charge("query", cost))
             except BudgetError:
                 outcomes.append(False)
             else:
@@ -247,7 +247,7 @@ def test_approximate_share_keeps_the_total_guarantee(epsilon: float, delta: floa
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1, 1e-6), (1, 1e-2), (8, 1e-3)])
 def test_a_budget_spent_in_full_reports_no_more_than_was_asked(epsilon: float, delta: float) -> None:
     budget = Budget(resolve_budget(epsilon=epsilon, delta=delta))
-    budget.charge(budget.limit, "everything")
+    budget.charge(Charge("everything", budget.limit))
     assert budget.receipt(private=True).epsilon(delta) <= epsilon
 
 
@@ -286,9 +286,9 @@ def test_cost_fits_only_if_both_parts_fit() -> None:
 
 def test_numpy_integers_do_not_wrap_around() -> None:
     budget = Budget(PrivacyCost(Fraction(250)))
-    budget.charge(PrivacyCost(np.uint8(200)), "first")  # type: ignore[arg-type]
+    budget.charge(Charge("first", PrivacyCost(np.uint8(200))))  # type: ignore[arg-type]
     with pytest.raises(BudgetError):
-        budget.charge(PrivacyCost(np.uint8(200)), "second")  # type: ignore[arg-type]
+        budget.charge(Charge("second", PrivacyCost(np.uint8(200))))  # type: ignore[arg-type]
 
 
 def test_a_forked_process_cannot_spend_its_parents_budget() -> None:
@@ -296,9 +296,9 @@ def test_a_forked_process_cannot_spend_its_parents_budget() -> None:
     child = os.fork()
     if child == 0:
         try:
-            budget.charge(PrivacyCost(Fraction(1)), "in the child")
+            budget.charge(Charge("in the child", PrivacyCost(Fraction(1))))
         except BudgetError:
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    budget.charge(PrivacyCost(Fraction(1)), "in the parent")
+    budget.charge(Charge("in the parent", PrivacyCost(Fraction(1))))

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, identity_map, integer_map
+from dpcov.core import (
+    ArgumentError,
+)
 from dpcov.core.lattice import Lattice, LatticeMap, MappedRows
+from dpcov.maps import identity_map, integer_map
 
 HOSTILE = [
     math.nan, math.inf, -math.inf, 1e308, -1.7e308, 5e-324, -2e-310, -0.0, 0.0,
@@ -121,23 +124,3 @@ def test_a_map_cannot_be_changed() -> None:
     lattice_map = identity_map(2)
     with pytest.raises(ValueError, match="read-only"):
         lattice_map.coefficients[0, 0] = 1e300
-
-
-@given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-6, 10), st.booleans())
-@settings(max_examples=100)
-def test_rounding_bounds_what_a_map_does_to_a_norm(seed: int, d: int, digits: float, sized: bool) -> None:  # noqa: FBT001
-    rng = np.random.default_rng(seed)
-    matrix = np.eye(d) + np.outer(rng.normal(size=d), np.eye(d)[-1]) * 10**digits
-    sizes = 10 ** rng.uniform(-3, 3, size=d)
-    lattice_map = integer_map(matrix, sizes if sized else None)
-    rows = rng.uniform(-1, 1, size=(50, d)) * sizes
-    mapped = load(rows, lattice_map)
-    norms = np.sqrt(mapped.squares) * mapped.scaled(1.0)
-    wanted = np.linalg.norm(rows @ matrix.T, axis=1)
-    allowed = lattice_map.rounding(sizes) + 2.0**-24 * d * norms
-    assert (np.abs(norms - wanted) <= allowed * (1 + 1e-9)).all()
-    # The bound is proportional to the sizes, and no more than a few thousand times too careful.
-    assert lattice_map.rounding(3 * sizes) == pytest.approx(3 * lattice_map.rounding(sizes))
-    if sized:
-        largest = float(np.linalg.norm(np.abs(matrix) @ sizes))
-        assert lattice_map.rounding(sizes) <= 1e-4 * largest

@@ -6,29 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.scripted_bits import Script
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, identity_map, sampling
+from dpcov.core import (
+    Clipping,
+    sampling,
+)
 from dpcov.core.entropy import SeededBits
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
-from dpcov.core.sampling import SampledTask, random_order, random_positions, sampled_rows
+from dpcov.core.queries.sample import SampledTask
+from dpcov.core.sampling import random_positions, sampled_rows
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
-
-
-class Script:
-    """Bits that were written down before."""
-
-    private = False
-
-    def __init__(self, *batches: list[int]) -> None:
-        self._batches = list(batches)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        batch = self._batches.pop(0)
-        return np.array((batch * count)[:count], dtype=np.uint64)
 
 
 @pytest.mark.parametrize("sparse", [64, 1], ids=["marked", "sorted"])
@@ -58,11 +51,6 @@ def test_words_that_would_favour_small_positions_are_rejected() -> None:
     largest = (1 << 64) - 1  # 2^64 - 1 is a multiple of 3: the word 2^64 - 1 itself is one too many
     bits = Script([largest, 1], [2])
     assert random_positions(bits, 3, 2).tolist() == [1, 2]
-
-
-def test_equal_words_are_drawn_again() -> None:
-    bits = Script([5, 5, 1], [3, 2, 1])
-    assert random_order(bits, 3).tolist() == [2, 1, 0]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -17,9 +17,9 @@ from dpcov.core import (
     Report,
     RowTask,
     SeededBits,
-    identity_map,
 )
 from dpcov.core.budget import Number
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, closing
 from fractions import Fraction
 from itertools import count
@@ -25,15 +25,17 @@ import dpcov
 from dpcov.core import (
     Budget,
     BudgetError,
+    Charge,
     Clipping,
     Curator,
+    Gram,
     LedgerError,
     OSEntropy,
     PrivacyCost,
-    identity_map,
 )
 from dpcov.ledger import Ledger, budget, budget_for, file
 from dpcov.ledger.budget import LedgerBudget
+from dpcov.maps import identity_map
 from dpcov.sources import open_source
 
 DATASET = "people"
@@ -41,27 +43,25 @@ COST = Fraction(1, 1000)
 PATIENCE = 600.0  # seconds until a process that waits for others takes them for lost
 ROWS = np.random.default_rng(0).normal(size=(50, 2))
 
-Charge = Callable[[LedgerBudget, PrivacyCost, str], None]
-
 
 def leave_evidence(folder: Path) -> None:
     """Record every query of this process once its budget let it pass."""
-    charge: Charge = LedgerBudget.charge
+    charge = LedgerBudget.charge
 
-    def recorded(self: LedgerBudget, cost: PrivacyCost, purpose: str) -> None:
-        charge(self, cost, purpose)
-        _write(folder, cost)
+    def recorded(self: LedgerBudget, *charges: Charge) -> None:
+        charge(self, *charges)
+        _write(folder, charges)
 
     LedgerBudget.charge = recorded  # type: ignore[method-assign]
 
 
 def leave_evidence_too_early(folder: Path) -> None:
     """Broken: as if the noise was drawn first and the charge came after it."""
-    charge: Charge = LedgerBudget.charge
+    charge = LedgerBudget.charge
 
-    def recorded(self: LedgerBudget, cost: PrivacyCost, purpose: str) -> None:
-        _write(folder, cost)
-        charge(self, cost, purpose)
+    def recorded(self: LedgerBudget, *charges: Charge) -> None:
+        _write(folder, charges)
+        charge(self, *charges)
 
     LedgerBudget.charge = recorded  # type: ignore[method-assign]
 
@@ -147,9 +147,9 @@ def check_ledger(folder: Path) -> str:
     return ""
 
 
-def _write(folder: Path, cost: PrivacyCost) -> None:
+def _write(folder: Path, charges: Iterable[Charge]) -> None:
     descriptor = os.open(folder / f"evidence-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(descriptor, f"{cost.rho}\n".encode())
+    os.write(descriptor, "".join(f"{charge.cost.rho}\n" for charge in charges).encode())
     os.close(descriptor)
 
 
@@ -172,4 +172,4 @@ def _half_paid(folder: Path) -> AbstractContextManager[Budget]:
 def _answer_half(paid: AbstractContextManager[Budget]) -> None:
     with paid as opened:
         curator = Curator(open_source(ROWS), opened, OSEntropy())
-        curator.gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half")
+        curator.ask(Gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half"))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.queries.gram import Clipping, Rule
+from dpcov.paper.queries import Shrinking
 
 
 def mapped_row(row: Sequence[float], lattice_map: LatticeMap) -> tuple[list[int], int]:
@@ -36,10 +37,12 @@ def rounded_row(row: Sequence[float], norm_log2: int, least: float) -> tuple[lis
     return [round(Fraction(x) / Fraction(2) ** exponent) for x in row], exponent
 
 
-def lattice_row(row: Sequence[float], clipping: Clipping, lattice: Lattice) -> list[int]:
+def lattice_row(
+    row: Sequence[float], clipping: Clipping, lattice: Lattice, earlier: Sequence[Shrinking] = ()
+) -> list[int]:
     """What one row contributes: its integer vector."""
     shrinking = 1.0
-    for step in clipping.earlier:
+    for step in earlier:
         values, shift = mapped_row(row, step.lattice_map)
         unit = _ldexp(1.0 / step.lattice_map.scale, shift)
         length = math.sqrt(max(sum(v * v for v in values), 1)) * unit
@@ -61,9 +64,11 @@ def lattice_row(row: Sequence[float], clipping: Clipping, lattice: Lattice) -> l
     return result if sum(z * z for z in result) <= lattice.bound**2 else [0] * len(result)
 
 
-def gram(table: NDArray[np.float64], clipping: Clipping, lattice: Lattice) -> list[list[int]]:
+def gram(
+    table: NDArray[np.float64], clipping: Clipping, lattice: Lattice, earlier: Sequence[Shrinking] = ()
+) -> list[list[int]]:
     """The Gram matrix of all rows, in Python integers."""
-    rows = [lattice_row(row, clipping, lattice) for row in table.tolist()]
+    rows = [lattice_row(row, clipping, lattice, earlier) for row in table.tolist()]
     d = table.shape[1]
     return [[sum(z[i] * z[j] for z in rows) for j in range(d)] for i in range(d)]
 

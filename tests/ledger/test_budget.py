@@ -13,9 +13,19 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.core import Budget, Clipping, Curator, NoisyGram, PrivacyCost, identity_map, noise
+from dpcov.core import (
+    Budget,
+    Charge,
+    Clipping,
+    Curator,
+    Gram,
+    PrivacyCost,
+    Query,
+    noise,
+)
 from dpcov.ledger import Ledger
 from dpcov.ledger.budget import LedgerBudget
+from dpcov.maps import identity_map
 
 ROWS = np.random.default_rng(0).normal(size=(200, 2))
 
@@ -61,7 +71,8 @@ def test_the_ledger_has_charged_the_whole_limit_before_the_first_noise(
         seen.append(Ledger.open(ledger.path).account("people").spent.rho)
         return draw(*arguments)
 
-    monkeypatch.setattr("dpcov.core.curator.discrete_gaussian", watched)
+    monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", watched)
+    monkeypatch.setattr("dpcov.core.queries.histogram.discrete_gaussian", watched)
     release(ledger, method="whitening", radius=None)
     assert len(seen) > 2
     assert set(seen) == {Fraction(1, 4)}
@@ -82,7 +93,7 @@ def test_a_refused_release_draws_no_noise_and_charges_nothing(
     def forbidden(*_: Any) -> None:
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr("dpcov.core.curator.discrete_gaussian", forbidden)
+    monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", forbidden)
     with pytest.raises(dpcov.BudgetError, match=r"rho=1 left of rho=1; this needs rho=1\.5"):
         release(ledger, rho=1.5)
     assert not ledger.history()
@@ -117,8 +128,8 @@ def test_a_seeded_release_is_charged_and_stamped_when_asked_for(ledger: Ledger) 
 
 def test_what_was_not_spent_is_settled_at_the_end(ledger: Ledger) -> None:
     with budget(ledger, Fraction(1, 2)) as spending:
-        spending.charge(PrivacyCost(Fraction(1, 8)), "one")
-        spending.charge(PrivacyCost(Fraction(1, 8)), "two")
+        spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
+        spending.charge(Charge("two", PrivacyCost(Fraction(1, 8))))
         assert ledger.remaining("people").rho == Fraction(1, 2)
     assert ledger.remaining("people").rho == Fraction(3, 4)
 
@@ -131,7 +142,7 @@ def test_nothing_is_charged_without_a_query(ledger: Ledger) -> None:
 
 def test_a_query_beyond_the_limit_is_refused_before_the_ledger_is_charged(ledger: Ledger) -> None:
     with pytest.raises(dpcov.BudgetError), budget(ledger, Fraction(1, 2)) as spending:
-        spending.charge(PrivacyCost(Fraction(3, 4)), "too much")
+        spending.charge(Charge("too much", PrivacyCost(Fraction(3, 4))))
     assert not ledger.history()
 
 
@@ -147,14 +158,14 @@ def _interruptible() -> Iterator[None]:
 def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gram = Curator.gram
+    ask = Curator.ask
 
-    def interrupted(self: Curator, *arguments: Any, **options: Any) -> NoisyGram:
-        gram(self, *arguments, **options)
+    def interrupted(self: Curator, *queries: Query[Any]) -> Any:
+        ask(self, *queries)
         signal.raise_signal(signal.SIGINT)
-        return gram(self, *arguments, **options)
+        return ask(self, *queries)
 
-    monkeypatch.setattr(Curator, "gram", interrupted)
+    monkeypatch.setattr(Curator, "ask", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         release(ledger)
     assert caught.value.__notes__ == [
@@ -166,7 +177,7 @@ def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
 def test_no_answer_is_an_answer_and_costs_what_it_cost(ledger: Ledger) -> None:
     def no_answer() -> None:
         with budget(ledger, Fraction(1, 2)) as spending:
-            spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+            spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
             raise dpcov.NoAnswerError("the groups do not agree.")
 
     with pytest.raises(dpcov.NoAnswerError) as caught:
@@ -177,10 +188,10 @@ def test_no_answer_is_an_answer_and_costs_what_it_cost(ledger: Ledger) -> None:
 
 def test_two_releases_at_once_see_each_other(ledger: Ledger) -> None:
     with budget(ledger, Fraction(3, 4)) as first, budget(ledger, Fraction(1, 2)) as second:
-        first.charge(PrivacyCost(Fraction(1, 8)), "one")
+        first.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
         # The second was affordable when it began, and is not any more.
         with pytest.raises(dpcov.BudgetError, match=r"rho=0\.25 left"):
-            second.charge(PrivacyCost(Fraction(1, 8)), "two")
+            second.charge(Charge("two", PrivacyCost(Fraction(1, 8))))
     assert ledger.account("people").spent.rho == Fraction(1, 8)
 
 
@@ -189,7 +200,7 @@ def test_when_settling_fails_the_result_is_kept_and_the_charge_stays(ledger: Led
 
     def release_and_lose_the_ledger() -> str:
         with budget(ledger, Fraction(1, 2)) as spending:
-            spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+            spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
             ledger.path.rename(moved)
         return "kept"
 
@@ -200,11 +211,11 @@ def test_when_settling_fails_the_result_is_kept_and_the_charge_stays(ledger: Led
 
 def test_a_forked_child_cannot_spend_its_parents_charge(ledger: Ledger) -> None:
     with budget(ledger, Fraction(1, 2)) as spending:
-        spending.charge(PrivacyCost(Fraction(1, 8)), "one")
+        spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
         child = os.fork()
         if child == 0:
             try:
-                spending.charge(PrivacyCost(Fraction(1, 8)), "two")
+                spending.charge(Charge("two", PrivacyCost(Fraction(1, 8))))
             except dpcov.BudgetError:
                 os._exit(7)
             os._exit(0)
@@ -215,5 +226,5 @@ def test_a_ledger_budget_is_a_budget_to_the_curator(ledger: Ledger) -> None:
     with budget(ledger, Fraction(1, 2)) as spending:
         assert isinstance(spending, Budget)
         curator = Curator(dpcov.sources.open_source(ROWS), spending, dpcov.core.OSEntropy())
-        curator.gram(Clipping(identity_map(2), 3.0), Fraction(1, 4), purpose="half")
+        curator.ask(Gram(Clipping(identity_map(2), 3.0), Fraction(1, 4), purpose="half"))
     assert ledger.remaining("people").rho == Fraction(3, 4)

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.core import Budget, Clipping, Curator, NoisyGram, OSEntropy, SeededBits, resolve_budget
+from dpcov.core import Budget, Clipping, Curator, OSEntropy, Query, SeededBits, resolve_budget
+from dpcov.paper.queries import ShrunkGram
 from dpcov.paper.recursive import estimate_recursive
 from dpcov.sources import ArraySource
 
@@ -36,9 +37,9 @@ class Listening(Curator):
         super().__init__(*arguments, **options)
         self.asked: list[Clipping] = []
 
-    def gram(self, clipping: Clipping, rho: Any, **options: Any) -> NoisyGram:
-        self.asked.append(clipping)
-        return super().gram(clipping, rho, **options)
+    def ask(self, *queries: Query[Any]) -> Any:
+        self.asked += [query.clipping for query in queries if isinstance(query, ShrunkGram)]
+        return super().ask(*queries)
 
 
 def listening(rows: Rows, *, rho: float, delta: float = 0.0, seed: int | None = 0) -> Listening:

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, RowTask, identity_map
+from dpcov.core import (
+    Clipping,
+    RowTask,
+)
 from dpcov.core.lattice import Lattice
-from dpcov.core.queries.gram import GramTask, GroupGramTask
-from dpcov.core.sampling import SampledTask
+from dpcov.core.queries.gram import GramTask
+from dpcov.core.queries.joint import JointTask
+from dpcov.core.queries.sample import SampledTask
+from dpcov.maps import identity_map
+from dpcov.paper.queries.group_grams import GroupGramTask
 
 N_ROWS = 5000
 
@@ -26,12 +32,10 @@ def table() -> NDArray[np.float64]:
 
 @pytest.fixture(scope="session")
 def tasks() -> dict[str, RowTask]:
-    """All rows, rows in groups, and a sample of the rows."""
+    """All rows, rows in groups, a sample of the rows, and all of these in one scan."""
     gram = GramTask(Clipping(identity_map(4), 50.0), Lattice.for_table(N_ROWS, 4), constant=True)
     groups = np.random.default_rng(1).integers(-1, 5, N_ROWS)
     positions = np.flatnonzero(np.random.default_rng(2).integers(0, 7, N_ROWS) == 0)
-    return {
-        "all": gram,
-        "groups": GroupGramTask(gram.clipping, gram.lattice, constant=True, groups=groups, n_groups=5),
-        "sample": SampledTask(gram, positions),
-    }
+    grouped = GroupGramTask(gram.clipping, gram.lattice, constant=True, groups=groups, n_groups=5)
+    sample = SampledTask(gram, positions)
+    return {"all": gram, "groups": grouped, "sample": sample, "joint": JointTask((sample, gram, grouped))}

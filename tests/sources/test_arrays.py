@@ -13,9 +13,13 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Clipping, identity_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+)
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
+from dpcov.maps import identity_map
 from dpcov.sources import ArraySource, open_source
 
 NAMES = ["a", "b", "c"]

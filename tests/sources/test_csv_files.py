@@ -20,6 +20,7 @@ class _Collector:
     """A task that keeps what it is given, to look at rows as the core would see them."""
 
     block_rows = 1000
+    shape = (1,)
 
     def __init__(self) -> None:
         self.seen: dict[int, list[float]] = {}

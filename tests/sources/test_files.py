@@ -26,16 +26,17 @@ from dpcov.core import (
     Budget,
     Clipping,
     Curator,
+    Gram,
     MissingExtraError,
     OSEntropy,
     PrivacyCost,
     SourceChangedError,
     SourceError,
-    identity_map,
 )
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.tasks import RowTask
+from dpcov.maps import identity_map
 from dpcov.sources import arrow, open_source
 
 Rows = NDArray[np.float64]
@@ -191,9 +192,9 @@ def test_a_change_between_queries_stops_the_second_and_its_charge_stays(table: R
         open_source(path, NAMES), Budget(PrivacyCost(Fraction(1))), OSEntropy(), progress=change_meanwhile
     )
     clipping = Clipping(identity_map(3), 1.0)
-    curator.gram(clipping, Fraction(1, 4), purpose="first")
+    curator.ask(Gram(clipping, Fraction(1, 4), purpose="first"))
     with pytest.raises(SourceChangedError, match=r"all\.pq has changed"):
-        curator.gram(clipping, Fraction(1, 4), purpose="second")
+        curator.ask(Gram(clipping, Fraction(1, 4), purpose="second"))
     assert [charge.purpose for charge in curator.receipt().charges] == ["first", "second"]
 
 

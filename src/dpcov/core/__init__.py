@@ -3,14 +3,6 @@
 Exact integers, exact noise, a budget. Whatever leaves the core is private.
 """
 
-from dpcov.core.answers import (
-    NoisyAggregate,
-    NoisyAgreement,
-    NoisyBucket,
-    NoisyCount,
-    NoisyCounts,
-    NoisyGram,
-)
 from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
@@ -28,9 +20,9 @@ from dpcov.core.errors import (
     UnresolvedError,
 )
 from dpcov.core.lattice import Block, LatticeMap
-from dpcov.core.maps import identity_map, integer_map
-from dpcov.core.queries.gram import Clipping, Rule, Shrinking
-from dpcov.core.queries.histogram import LogNormGrid
+from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule
+from dpcov.core.queries.histogram import LogNormGrid, NoisyCount, NoisyCounts, NormHistogram, RowsBeyond
+from dpcov.core.query import Query
 from dpcov.core.sampling import sampled_rows
 from dpcov.core.tasks import Report, RowTask, RowWorker, Source
 
@@ -46,32 +38,30 @@ __all__ = [
     "Curator",
     "DpcovError",
     "ExactnessError",
+    "Gram",
     "LatticeMap",
     "LedgerError",
     "LogNormGrid",
     "MissingExtraError",
     "NoAnswerError",
-    "NoisyAggregate",
-    "NoisyAgreement",
-    "NoisyBucket",
     "NoisyCount",
     "NoisyCounts",
     "NoisyGram",
+    "NormHistogram",
     "OSEntropy",
     "PrivacyCost",
+    "Query",
     "Receipt",
     "Report",
     "RowTask",
     "RowWorker",
+    "RowsBeyond",
     "Rule",
     "SeededBits",
-    "Shrinking",
     "Source",
     "SourceChangedError",
     "SourceError",
     "UnresolvedError",
-    "identity_map",
-    "integer_map",
     "resolve_budget",
     "sampled_rows",
 ]

@@ -73,16 +73,6 @@ class PrivacyCost:
         return f"rho={float(self.rho):.6g}" + (f", delta={float(self.delta):.3g}" if self.delta else "")
 
 
-def approximate_cost(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
-    """Cost of an (epsilon, delta)-DP mechanism: delta-approximate (epsilon^2 / 2)-zCDP.
-
-    An (epsilon, delta)-DP pair of distributions is a mixture of an epsilon-DP pair, with weight
-    1 - delta, and anything else (Kairouz, Oh and Viswanath 2015), which is the definition of
-    delta-approximate zCDP.
-    """
-    return PrivacyCost(epsilon * epsilon / 2, delta)
-
-
 def resolve_budget(
     *,
     rho: Number | None = None,
@@ -192,8 +182,8 @@ class Budget:
 
     Formal guarantee
     ----------------
-    If every mechanism run after ``charge(cost)`` returned satisfies `cost` given all earlier
-    answers, then everything together satisfies the limit, however the costs were chosen.
+    If every mechanism run after ``charge`` returned satisfies its cost given all earlier answers, then
+    everything together satisfies the limit, however the costs were chosen.
     """
 
     def __init__(self, limit: PrivacyCost) -> None:
@@ -213,24 +203,26 @@ class Budget:
         """What may still be spent."""
         return self._limit - self._spent
 
-    def charge(self, cost: PrivacyCost, purpose: str) -> None:
-        """Debit `cost`, or raise `BudgetError` and debit nothing."""
-        if cost.rho < 0 or cost.delta < 0:
-            raise ArgumentError(f"a cost cannot be negative, got {cost}.")
+    def charge(self, *charges: Charge) -> None:
+        """Debit all of `charges`, or raise `BudgetError` and debit nothing."""
+        if any(charge.cost.rho < 0 or charge.cost.delta < 0 for charge in charges):
+            raise ArgumentError("a cost cannot be negative.")
         if os.getpid() != self._process:
             raise BudgetError(
                 "this budget belongs to the process that made it: after a fork both would spend it. "
                 "Nothing was spent; make a new one from what this process may spend."
             )
+        cost = sum((charge.cost for charge in charges), PrivacyCost(Fraction(0)))
         with self._lock:
             if not (self._spent + cost).fits_within(self._limit):
                 left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
+                purposes = " and ".join(dict.fromkeys(charge.purpose for charge in charges))
                 raise BudgetError(
-                    f"{purpose} would cost {cost}, but only {left} is left of {self._limit}. "
+                    f"{purposes} would cost {cost}, but only {left} is left of {self._limit}. "
                     "Nothing was spent; ask for less or begin with a larger budget."
                 )
             self._spent += cost
-            self._charges.append(Charge(purpose, cost))
+            self._charges.extend(charges)
 
     def receipt(self, *, private: bool) -> Receipt:
         """Return the charges so far."""
@@ -260,11 +252,9 @@ def _float_at_least(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def approximate_arguments(epsilon: Number, delta: Number) -> tuple[Fraction, Fraction]:
-    """Return the arguments of an (epsilon, delta)-DP query as exact numbers, or raise an `ArgumentError`."""
-    parameters = as_fraction(epsilon, "epsilon"), as_fraction(delta, "delta")
-    if parameters[0] <= 0:
-        raise ArgumentError(f"epsilon must be greater than 0, got {float(parameters[0]):g}.")
-    if not 0 < parameters[1] < 1:
-        raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(parameters[1]):g}.")
-    return parameters
+def gaussian_cost(rho: Number) -> PrivacyCost:
+    """Return the cost of a rho-zCDP query, or raise an `ArgumentError` for a rho that is not above 0."""
+    cost = PrivacyCost(as_fraction(rho, "rho"))
+    if cost.rho <= 0:
+        raise ArgumentError(f"rho must be greater than 0, got {float(cost.rho):g}.")
+    return cost

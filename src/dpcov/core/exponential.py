@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import partial
 
 from dpcov.core.entropy import BitSource, random_integer
 
@@ -66,10 +65,3 @@ def uniform_is_below(bits: BitSource, enclosure: Enclosure, *, prefix: int = 0, 
                 return False
         value = (value << 64) | random_integer(bits, 64)
         length += 64
-
-
-def bernoulli_exp(bits: BitSource, exponent: Fraction) -> bool:
-    """Return True with probability exactly exp(-`exponent`), for an exponent of at least 0."""
-    if exponent == 0:
-        return True
-    return uniform_is_below(bits, partial(exp_enclosure, exponent))

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular
 
-_ENTRY_NORM_LOG2 = 27
+ENTRY_NORM_LOG2 = 27
 _IMAGE_NORM_LOG2 = 26
 MAP_NORM_LOG2 = 26
 _LARGEST_BOUND = 1 << 20
@@ -119,20 +119,6 @@ class LatticeMap:
         """Return the matrix that this map stands for."""
         return np.ldexp(self.coefficients / self.scale, self.column_exponents)
 
-    def rounding(self, sizes: ArrayLike) -> float:
-        """Return how far a row's image is at most from what `integer_map` was asked for.
-
-        `sizes` bound the entries of the row, and the result is proportional to them. It counts the rounding
-        of the row and of the coefficients (by at most 1/2 each, 1 on the diagonal); the image itself is
-        rounded as well, by at most 2^-24 d of its length.
-        """
-        d = self.n_columns
-        scaled = np.ldexp(np.asarray(sizes, dtype=np.float64), self.column_exponents)
-        row = float(scaled.max()) * 2.0 ** -_entry_bits(d, _ENTRY_NORM_LOG2)
-        columns = float(np.linalg.norm(self.coefficients, axis=0).sum())
-        coefficients = math.sqrt(d * (d - 1) / 8 + d)
-        return (row * columns + coefficients * float(np.linalg.norm(scaled))) / self.scale
-
 
 def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
     """Whether the sum of squares is at most `limit`, in integers: all exactness rests on it."""
@@ -143,7 +129,7 @@ def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
     return (high << 26) + low <= limit
 
 
-def _entry_bits(d: int, norm_log2: int) -> int:
+def entry_bits(d: int, norm_log2: int) -> int:
     """Return q such that d integers of at most 2^q have a squared norm of at most 4^norm_log2."""
     return (2 * norm_log2 - (d - 1).bit_length()) // 2
 
@@ -165,7 +151,7 @@ def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray
     ndarray of int32, shape (rows,)
         The exponents e: each row was about its integers times 2^e.
     """
-    entry_log2 = _entry_bits(len(x), norm_log2)
+    entry_log2 = entry_bits(len(x), norm_log2)
     largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
     hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
     if len(hostile):
@@ -226,7 +212,7 @@ class MappedRows:
             x[own] = 1.0
         if self._column_scale is not None:
             x *= self._column_scale
-        self.shift = _round_rows(x, _ENTRY_NORM_LOG2, self._least_magnitude)
+        self.shift = _round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)
         apply_triangular(self._map.coefficients, x)
         self.shift += _round_rows(x, _IMAGE_NORM_LOG2, 1.0)
         self.values = x

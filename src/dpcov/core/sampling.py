@@ -1,20 +1,15 @@
 """Random positions: which rows a scan looks at, drawn without a look at the rows.
 
-The proof note is ``order.md``.
+The proof note is ``order.md``; `SampledTask` in ``queries/sample.py`` reads the rows at these positions.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource
-from dpcov.core.lattice import Block
-from dpcov.core.tasks import RowTask, RowWorker
 
-_SAMPLED_BLOCK = 1 << 16
 # Above so many rows for each sampled one, marks for all rows would cost more than sorting the sample.
 _SPARSE = 64
 
@@ -48,95 +43,3 @@ def _uniform_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.i
     # Words beyond the last multiple of n_rows would make small positions likelier.
     limit = (1 << 64) - (1 << 64) % n_rows
     return (words[words <= np.uint64(limit - 1)] % np.uint64(n_rows)).astype(np.int64)
-
-
-def random_order(bits: BitSource, n_rows: int) -> NDArray[np.int64]:
-    """Return the positions below `n_rows` in random order: every order is equally likely."""
-    while True:
-        words = bits.words(n_rows)
-        order: NDArray[np.int64] = np.argsort(words)
-        ascending = words[order]
-        # Two equal words would be left in an order that is not random: draw again.
-        if (ascending[1:] != ascending[:-1]).all():
-            return order
-
-
-@dataclass(frozen=True, eq=False)
-class SampledTask:
-    """Another task, run over some of the rows only.
-
-    Attributes
-    ----------
-    task : RowTask
-        It must not look at positions.
-    positions : ndarray of int64
-        Which rows, in ascending order.
-    """
-
-    task: RowTask
-    positions: NDArray[np.int64]
-
-    @property
-    def block_rows(self) -> int:
-        """The longest block that a worker takes."""
-        return _SAMPLED_BLOCK
-
-    def worker(self) -> RowWorker:
-        """Return a new worker with a total of zero."""
-        return _SampledWorker(self)
-
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return which of these rows are in the sample."""
-        first, last = np.searchsorted(self.positions, [first_row, first_row + n_rows])
-        return self.positions[first:last] - first_row
-
-    def with_notes(self, notes: NDArray[np.int64]) -> SampledTask:
-        """Return the task for these rows of a part."""
-        return replace(self, positions=notes)
-
-
-class _SampledWorker:
-    """Collects sampled rows until they fill a block."""
-
-    def __init__(self, task: SampledTask) -> None:
-        self._positions = task.positions
-        self._capacity = task.task.block_rows
-        self._worker = task.task.worker()
-        self._rows = np.empty((0, 0))
-        self._filled = 0
-
-    def add(self, block: Block, first_row: int) -> None:
-        first, last = np.searchsorted(self._positions, [first_row, first_row + len(block[0])])
-        chosen = self._positions[first:last] - first_row
-        if self._rows.shape[0] == 0:
-            # As the block lies in memory, row by row or column by column.
-            by_row = isinstance(block, np.ndarray)
-            self._rows = np.empty((len(block), self._capacity), order="F" if by_row else "C")
-        while len(chosen):
-            room = self._capacity - self._filled
-            self._take(block, chosen[:room])
-            chosen = chosen[room:]
-            if self._filled == self._capacity:
-                self._flush()
-
-    def _take(self, block: Block, chosen: NDArray[np.int64]) -> None:
-        target = self._rows[:, self._filled : self._filled + len(chosen)]
-        with np.errstate(all="ignore"):
-            if isinstance(block, np.ndarray) and block.dtype == np.float64 and block.flags.f_contiguous:
-                # Whole rows at once; "clip" only spares a copy, as all positions lie inside.
-                np.take(block.T, chosen, axis=0, out=target.T, mode="clip")
-            elif isinstance(block, np.ndarray):
-                np.copyto(target.T, block.T[chosen], casting="unsafe")
-            else:
-                for place, column in zip(target, block, strict=True):
-                    np.copyto(place, column[chosen], casting="unsafe")
-        self._filled += len(chosen)
-
-    def _flush(self) -> None:
-        if self._filled:
-            self._worker.add(self._rows[:, : self._filled], 0)
-            self._filled = 0
-
-    def total(self) -> NDArray[np.int64]:
-        self._flush()
-        return self._worker.total()

@@ -9,7 +9,7 @@ blocks, threads and machines gives the same bits. ``order.md`` says why privacy 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,10 @@ class RowTask(Protocol):
     def block_rows(self) -> int:
         """The longest block that a worker takes."""
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the total."""
+
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
 
@@ -54,6 +58,20 @@ class RowTask(Protocol):
         Another machine needs no more than that, and ``with_notes`` of an empty array is what all
         machines have in common.
         """
+
+
+class TaskWithoutNotes:
+    """Base of the tasks that need to be told nothing about positions."""
+
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return nothing."""
+        del first_row, n_rows
+        return np.empty(0, dtype=np.int64)
+
+    def with_notes(self, notes: NDArray[np.int64]) -> Self:
+        """Return the task itself."""
+        del notes
+        return self
 
 
 class Source(Protocol):

@@ -186,8 +186,9 @@ class Ledger:
             entries = self._entries(rows, name)
             total = PrivacyCost(Fraction(rho), Fraction(delta))
             asked = None if asked_epsilon is None else (Fraction(asked_epsilon), Fraction(asked_delta))
+            added = datetime.fromisoformat(time)
         except ValueError:
-            raise LedgerError(f"{self.path} is damaged: an amount cannot be read.") from None
+            raise LedgerError(f"{self.path} is damaged: an amount or a time cannot be read.") from None
         spent = sum((entry.cost for entry in entries), NOTHING)
         if not (NOTHING.fits_within(spent) and spent.fits_within(total)):
             raise LedgerError(f"{self.path} is damaged: the charges of '{name}' do not add up.")
@@ -199,7 +200,7 @@ class Ledger:
             closed=any(entry.kind == "close" for entry in entries),
             private=all(entry.private for entry in entries),
             user=user,
-            time=datetime.fromisoformat(time),
+            time=added,
         )
 
     def _entries(self, rows: sqlite3.Connection, name: str) -> tuple[Entry, ...]:

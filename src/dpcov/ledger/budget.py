@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
-from dpcov.core import ArgumentError, Budget, BudgetError, LedgerError, NoAnswerError, PrivacyCost
+from dpcov.core import ArgumentError, Budget, BudgetError, Charge, LedgerError, NoAnswerError, PrivacyCost
 from dpcov.ledger.accounts import NOTHING
 from dpcov.ledger.book import Ledger, one_line
 
@@ -44,9 +44,9 @@ class LedgerBudget(Budget):
         self._line: int | None = None
         self._asked = False
 
-    def charge(self, cost: PrivacyCost, purpose: str) -> None:
-        """Debit `cost`, or raise; before the first debit returns, the ledger has charged the limit."""
-        super().charge(cost, purpose)
+    def charge(self, *charges: Charge) -> None:
+        """Debit all of `charges`, or raise; before the first debit returns, the ledger has the limit."""
+        super().charge(*charges)
         with self._paying:
             if self._line is None:
                 self._asked = True
@@ -108,7 +108,7 @@ def budget_for(
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.core import Charge, PrivacyCost
     >>> from dpcov.ledger import Ledger, budget_for
     >>> ledger = Ledger.create("budget.db")
     >>> account = ledger.add_dataset("people", rho=1)
@@ -117,7 +117,7 @@ def budget_for(
     ...     method="own", purpose="", private=True, allow_seeded=False,
     ... )
     >>> with paying as budget:
-    ...     budget.charge(PrivacyCost(Fraction(1, 4)), "a query")
+    ...     budget.charge(Charge("a query", PrivacyCost(Fraction(1, 4))))
     >>> print(ledger.account("people").spent)
     rho=0.25
     """

@@ -13,7 +13,13 @@ import math
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, identity_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    Gram,
+)
+from dpcov.maps import identity_map
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 
 
@@ -39,8 +45,8 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     own = positive(radius, "radius")
     whole = math.hypot(own, 1.0) if curator.has_constant else own
     lattice_map = identity_map(curator.n_columns)
-    answer = curator.gram(
-        Clipping(lattice_map, whole), curator.remaining.rho, purpose="Gram matrix of the clipped rows"
+    answer = curator.ask(
+        Gram(Clipping(lattice_map, whole), curator.remaining.rho, "Gram matrix of the clipped rows")
     )
     inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
     matrix = inverse @ answer.mean() @ inverse.T

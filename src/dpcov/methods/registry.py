@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
+from typing import Any
 
+from dpcov.methods.estimate import Estimate
 from dpcov.methods.gaussian import estimate_gaussian
 from dpcov.methods.method import Method
 from dpcov.methods.whitening.method import estimate_whitening
 from dpcov.paper.aggregate import estimate_aggregate
 from dpcov.paper.recursive import estimate_recursive
-from dpcov.rivals.adaptive import estimate_adaptive
-from dpcov.rivals.coinpress import estimate_coinpress
-from dpcov.rivals.exponential import estimate_exponential
-from dpcov.rivals.leverage import estimate_leverage
-from dpcov.rivals.preconditioning import estimate_preconditioning
-from dpcov.rivals.separate import estimate_separate
-from dpcov.rivals.unbounded import estimate_unbounded
+
+
+@dataclass(frozen=True)
+class _Rival:
+    """An estimator of the related work, imported when it is run or asked for its options."""
+
+    module: str
+    name: str
+
+    def __call__(self, *arguments: Any, **options: Any) -> Estimate:
+        estimate: Estimate = self._imported()(*arguments, **options)
+        return estimate
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._imported())
+
+    def _imported(self) -> Any:
+        return getattr(import_module(f"dpcov.rivals.{self.module}"), self.name)
+
 
 _BUILT = (
     Method(
@@ -65,7 +83,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="largest_eigenvalue, and rounds to suit the least one",
         assumes="Gaussian rows with mean zero",
-        estimate=estimate_coinpress,
+        estimate=_Rival("coinpress", "estimate_coinpress"),
         requires=("largest_eigenvalue",),
     ),
     Method(
@@ -74,7 +92,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="largest_eigenvalue, least_eigenvalue",
         assumes="Gaussian rows with mean zero",
-        estimate=estimate_preconditioning,
+        estimate=_Rival("preconditioning", "estimate_preconditioning"),
         requires=("largest_eigenvalue", "least_eigenvalue"),
     ),
     Method(
@@ -84,7 +102,7 @@ _BUILT = (
         privacy="delta-approximate rho-zCDP",
         needs="a delta; many rows",
         assumes="Gaussian rows with mean zero",
-        estimate=estimate_unbounded,
+        estimate=_Rival("unbounded", "estimate_unbounded"),
         delta_share=lambda _options: Fraction(1, 2),
     ),
     Method(
@@ -93,7 +111,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius; made for the Frobenius norm with many columns",
-        estimate=estimate_separate,
+        estimate=_Rival("separate", "estimate_separate"),
         requires=("radius",),
     ),
     Method(
@@ -102,7 +120,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius, and most are much shorter; made for the Frobenius norm",
-        estimate=estimate_adaptive,
+        estimate=_Rival("adaptive", "estimate_adaptive"),
         requires=("radius",),
     ),
     Method(
@@ -112,7 +130,7 @@ _BUILT = (
         privacy="epsilon-DP with epsilon = sqrt(2 rho), in idealised arithmetic",
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
-        estimate=estimate_exponential,
+        estimate=_Rival("exponential", "estimate_exponential"),
         requires=("radius",),
         vetted=False,
     ),
@@ -123,7 +141,7 @@ _BUILT = (
         privacy="delta-approximate rho-zCDP, in idealised arithmetic",
         needs="a delta; leverage, unless rows are Gaussian; many rows",
         assumes="no row has a high leverage, as in a subgaussian table with mean zero; may fail, and says so",
-        estimate=estimate_leverage,
+        estimate=_Rival("leverage", "estimate_leverage"),
         delta_share=lambda _options: Fraction(1, 2),
         vetted=False,
     ),

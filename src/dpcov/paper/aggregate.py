@@ -12,8 +12,15 @@ import math
 from fractions import Fraction
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, identity_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    NoAnswerError,
+)
+from dpcov.maps import identity_map
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.paper.queries import Aggregate, aggregate_noise_scale
 from dpcov.paper.radius import find_covering_radius
 
 _RADIUS_SHARE = Fraction(1, 20)
@@ -59,19 +66,28 @@ def estimate_aggregate(
     share = 1 - _RADIUS_SHARE if own is None else Fraction(1)
     # Two steps of epsilon^2 / 2 each; a hair less, so that rounding cannot exceed the budget.
     epsilon = Fraction(math.sqrt(curator.remaining.rho * share) * (1 - 1e-12))
-    curator.check_groups(size, distance, epsilon=epsilon, delta=curator.remaining.delta)
+    aggregate_noise_scale(
+        size,
+        distance,
+        n_rows=curator.n_rows,
+        n_columns=curator.n_columns,
+        epsilon=epsilon,
+        delta=curator.remaining.delta,
+    )
     if own is None:
         whole = find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
     else:
         whole = math.hypot(own, 1.0) if curator.has_constant else own
     lattice_map = identity_map(curator.n_columns)
-    answer = curator.aggregate(
-        Clipping(lattice_map, whole),
-        size,
-        distance,
-        epsilon=epsilon,
-        delta=curator.remaining.delta,
-        purpose="subsample and aggregate",
+    answer = curator.ask(
+        Aggregate(
+            Clipping(lattice_map, whole),
+            size,
+            distance,
+            epsilon=epsilon,
+            delta=curator.remaining.delta,
+            purpose="subsample and aggregate",
+        )
     )
     if answer is None:
         raise NoAnswerError(

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpcov.core import Clipping, Curator, NoAnswerError, identity_map
+from dpcov.core import (
+    Clipping,
+    Curator,
+    NoAnswerError,
+)
+from dpcov.maps import identity_map
+from dpcov.paper.queries import LeastEigenvalueBuckets
 
 
 def find_least_eigenvalue(
@@ -39,8 +45,10 @@ def find_least_eigenvalue(
     bound; the paper leaves that open.
     """
     clipping = Clipping(identity_map(curator.n_columns), radius)
-    buckets = curator.least_eigenvalue_buckets(
-        clipping, group_size, 1 - alpha, epsilon=epsilon, delta=delta, purpose="least eigenvalue"
+    buckets = curator.ask(
+        LeastEigenvalueBuckets(
+            clipping, group_size, 1 - alpha, epsilon=epsilon, delta=delta, purpose="least eigenvalue"
+        )
     )
     lowest = min((bucket.lower for bucket in buckets), default=None)
     if lowest is None:

@@ -16,10 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, PrivacyCost, Receipt, identity_map, resolve_budget
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    PrivacyCost,
+    Receipt,
+    resolve_budget,
+)
 from dpcov.core.budget import Number, as_fraction
+from dpcov.maps import identity_map
 from dpcov.opening import Access, opened
 from dpcov.paper.eigenvalue import find_least_eigenvalue
+from dpcov.paper.queries import Agreement
 from dpcov.paper.radius import Ball, find_covering_radius, find_enclosing_ball
 
 _LEAST_AGREEMENT = Fraction(4, 5)
@@ -219,13 +227,15 @@ def subsamplability(
     limit, spent = _approximate_limit(epsilon, delta)
     share = _alpha(alpha)
     with opened(data, limit, "subsamplability", **access) as curator:
-        answer = curator.agreement(
-            Clipping(identity_map(curator.n_columns), positive(radius, "radius")),
-            math.ceil(positive(m, "m")),
-            2 * share / (1 - share),
-            epsilon=spent[0],
-            delta=spent[1],
-            purpose="test of subsamplability",
+        answer = curator.ask(
+            Agreement(
+                Clipping(identity_map(curator.n_columns), positive(radius, "radius")),
+                math.ceil(positive(m, "m")),
+                2 * share / (1 - share),
+                epsilon=spent[0],
+                delta=spent[1],
+                purpose="test of subsamplability",
+            )
         )
     return Subsamplability(
         score=answer.score,

@@ -22,13 +22,14 @@ from dpcov.core import (
     ArgumentError,
     Clipping,
     Curator,
+    Gram,
     LatticeMap,
     LogNormGrid,
     NoAnswerError,
+    RowsBeyond,
     Rule,
-    identity_map,
-    integer_map,
 )
+from dpcov.maps import identity_map, integer_map, map_rounding
 
 Vector = NDArray[np.float64]
 
@@ -162,7 +163,10 @@ class _View:
         own = np.arange(columns) < len(self.centre)
         ones = np.where(own, 0.0, 1.0)
         ones[own] = np.abs(self.centre)
-        of_centre, of_distance = self.lattice_map.rounding(ones), self.lattice_map.rounding(own * 1.0)
+        of_centre, of_distance = (
+            map_rounding(self.lattice_map, ones),
+            map_rounding(self.lattice_map, own * 1.0),
+        )
         kept = 1 - 2.0**-24 * columns - of_distance
         return (edge + of_centre) / kept if kept > 0.5 else math.inf
 
@@ -198,7 +202,7 @@ def _mean(curator: Curator, ball: Ball, radius: float, rule: Rule, total: Fracti
     d = len(ball.centre)
     view = _centred(ball.centre, radius, radius)
     clipping = Clipping(view.lattice_map, math.sqrt(2) * radius, rule)
-    answer = curator.gram(clipping, total * _MEAN_SHARE, purpose="centre of the ball")
+    answer = curator.ask(Gram(clipping, total * _MEAN_SHARE, "centre of the ball"))
     # The map is the wanted one up to a rotation of its output.
     back = view.wanted @ np.linalg.inv(view.lattice_map.matrix())
     gram = back @ answer.mean() @ back.T
@@ -227,7 +231,7 @@ def _search(
     low, high = 0, len(edges) - 1
     while low < high:
         middle = (low + high) // 2
-        answer = curator.rows_beyond(view.lattice_map, grid, middle + 1, rho / steps, purpose=purpose)
+        answer = curator.ask(RowsBeyond(view.lattice_map, grid, middle + 1, rho / steps, purpose))
         if answer.count <= bound:
             high = middle
         else:

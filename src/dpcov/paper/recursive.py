@@ -25,11 +25,11 @@ from dpcov.core import (
     LatticeMap,
     NoAnswerError,
     NoisyGram,
-    Shrinking,
-    integer_map,
 )
+from dpcov.maps import integer_map
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
 from dpcov.paper.eigenvalue import find_least_eigenvalue
+from dpcov.paper.queries import Shrinking, ShrunkGram, check_group_size
 from dpcov.paper.radius import find_covering_radius
 from dpcov.paper.theory.recursion import (
     GROWTH,
@@ -98,7 +98,7 @@ def estimate_recursive(
             "give delta beside rho, or epsilon with delta."
         )
     if least is None:
-        curator.check_group_size(math.ceil(m))
+        check_group_size(math.ceil(m), n_rows=curator.n_rows, n_columns=curator.n_columns)
     if beta is not None:
         share(beta, "beta")
     whole = _whole_radius(curator, own_radius)
@@ -148,8 +148,8 @@ def _run(
     for _ in range(course.shrinking_rounds):
         lattice_map = integer_map(forms)
         radius = math.sqrt(kappa)
-        answer = curator.gram(
-            Clipping(lattice_map, radius, earlier=earlier), each, purpose="round of the recursion"
+        answer = curator.ask(
+            ShrunkGram(Clipping(lattice_map, radius), earlier, each, "round of the recursion")
         )
         values, vectors = np.linalg.eigh(answer.mean())
         large = values >= threshold * kappa
@@ -159,11 +159,8 @@ def _run(
         history.append({"kappa": kappa, "rho": float(each), "large": float(large.sum())})
         kappa *= SHRINKING
     lattice_map = integer_map(forms)
-    answer = curator.gram(
-        Clipping(lattice_map, math.sqrt(kappa), earlier=earlier),
-        curator.remaining.rho,
-        purpose="the released matrix",
-    )
+    clipping = Clipping(lattice_map, math.sqrt(kappa))
+    answer = curator.ask(ShrunkGram(clipping, earlier, curator.remaining.rho, "the released matrix"))
     history.append({"kappa": kappa, "rho": float(each), "large": 0.0})
     return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
 

@@ -17,9 +17,18 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, LatticeMap, LogNormGrid, identity_map, integer_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    Gram,
+    LatticeMap,
+    LogNormGrid,
+)
+from dpcov.maps import identity_map, integer_map
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.rivals.gaussian_tables import Matrix, chi_radius
+from dpcov.rivals.queries import FirstAbove, Trace
 from dpcov.rivals.separate import separate_release
 
 _TRACE_SHARE = Fraction(1, 8)
@@ -55,7 +64,7 @@ def estimate_adaptive(curator: Curator, *, radius: float | None = None) -> Estim
     total = curator.remaining.rho
     # Rows are measured in units of the radius.
     unit_map = integer_map(np.eye(curator.n_columns) / widest)
-    answer = curator.trace(Clipping(unit_map, 1.0), total * _TRACE_SHARE, purpose="trace")
+    answer = curator.ask(Trace(Clipping(unit_map, 1.0), total * _TRACE_SHARE, "trace"))
     upper = answer.value + answer.sigma * math.sqrt(2 * math.log(8 / _FAILURE))
     trace = min(max(upper, 1e-16), 1.0)
     noise = _Noise.at(curator.n_rows, curator.n_columns, float(total * Fraction(3, 4)), trace)
@@ -67,8 +76,8 @@ def estimate_adaptive(curator: Curator, *, radius: float | None = None) -> Estim
         matrix = separate_release(curator, clip)
     else:
         lattice_map = identity_map(curator.n_columns)
-        gram = curator.gram(
-            Clipping(lattice_map, clip), curator.remaining.rho, purpose="Gram matrix of the clipped rows"
+        gram = curator.ask(
+            Gram(Clipping(lattice_map, clip), curator.remaining.rho, "Gram matrix of the clipped rows")
         )
         inverse = np.linalg.inv(lattice_map.matrix())
         matrix = nearest_positive_semidefinite(inverse @ _within(gram.mean(), clip) @ inverse.T)
@@ -120,9 +129,7 @@ def _search(curator: Curator, unit_map: LatticeMap, noise: _Noise, epsilon: Frac
         weights.append([math.floor(max(square - inner, Fraction(0)) * units) for square in squares])
         least = min(noise.whole(halvings), noise.separate(halvings))
         thresholds.append(math.floor(Fraction(least) * curator.n_rows * units))
-    found = curator.first_above(
-        unit_map, grid, weights, thresholds, epsilon=epsilon, purpose="clipping radius"
-    )
+    found = curator.ask(FirstAbove(unit_map, grid, weights, thresholds, epsilon, "clipping radius"))
     return _HALVINGS if found is None else found
 
 

@@ -17,7 +17,13 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, integer_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    Gram,
+)
+from dpcov.maps import integer_map
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.rivals.gaussian_tables import Matrix, chi_radius, mapped_back
 
@@ -61,10 +67,10 @@ def estimate_coinpress(
     for _ in range(rounds - 1):
         lattice_map = integer_map(forms)
         share = whole * (1 - _LAST_SHARE) / (rounds - 1)
-        answer = curator.gram(Clipping(lattice_map, radius), share, purpose="round of CoinPress")
+        answer = curator.ask(Gram(Clipping(lattice_map, radius), share, "round of CoinPress"))
         values, vectors = np.linalg.eigh(nearest_positive_semidefinite(answer.mean()) + margin * np.eye(d))
         # The new map comes after the old one: (U^-1/2) A, where published code has A on the wrong side.
         forms = (vectors.T / np.sqrt(values)[:, None]) @ lattice_map.matrix()
     lattice_map = integer_map(forms)
-    answer = curator.gram(Clipping(lattice_map, radius), curator.remaining.rho, purpose="the released matrix")
+    answer = curator.ask(Gram(Clipping(lattice_map, radius), curator.remaining.rho, "the released matrix"))
     return mapped_back(lattice_map, answer, {"rounds": rounds, "radius": radius})

@@ -14,8 +14,14 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, identity_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+)
+from dpcov.maps import identity_map
 from dpcov.methods.estimate import Estimate
+from dpcov.rivals.queries import Eigenpairs
 
 
 def estimate_exponential(
@@ -47,11 +53,13 @@ def estimate_exponential(
     # A hair less, so that rounding cannot exceed the budget.
     epsilon = Fraction(math.sqrt(2 * curator.remaining.rho) * (1 - 1e-12))
     lattice_map = identity_map(curator.n_columns)
-    answer = curator.eigenpairs(
-        Clipping(lattice_map, whole),
-        epsilon=epsilon,
-        purpose="eigenvalues and eigenvectors",
-        allow_unvetted=allow_unvetted,
+    answer = curator.ask(
+        Eigenpairs(
+            Clipping(lattice_map, whole),
+            epsilon=epsilon,
+            purpose="eigenvalues and eigenvectors",
+            allow_unvetted=allow_unvetted,
+        )
     )
     inverse = np.linalg.inv(lattice_map.matrix())
     matrix = inverse @ ((answer.vectors * answer.values) @ answer.vectors.T) @ inverse.T

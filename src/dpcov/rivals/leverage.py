@@ -17,6 +17,7 @@ from dpcov.checks import positive
 from dpcov.core import ArgumentError, Curator, NoAnswerError
 from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
 from dpcov.rivals.gaussian_tables import chi_radius
+from dpcov.rivals.queries import StableMoment
 
 _FAILURE = 0.01
 _TEST_SHARE = Fraction(1, 2)
@@ -51,13 +52,15 @@ def estimate_leverage(
     rho, delta = curator.remaining.rho * _TEST_SHARE, curator.remaining.delta / 2
     # The test costs epsilon^2 / 2; a hair less, so that rounding cannot exceed the budget.
     epsilon = Fraction(math.sqrt(2 * rho) * (1 - 1e-12))
-    answer = curator.stable_moment(
-        bound,
-        epsilon=epsilon,
-        rho=curator.remaining.rho - rho,
-        delta=delta,
-        purpose="filter by leverage",
-        allow_unvetted=allow_unvetted,
+    answer = curator.ask(
+        StableMoment(
+            bound,
+            epsilon=epsilon,
+            rho=curator.remaining.rho - rho,
+            delta=delta,
+            purpose="filter by leverage",
+            allow_unvetted=allow_unvetted,
+        )
     )
     if answer is None:
         raise NoAnswerError(

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, Rule, integer_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    Gram,
+    Rule,
+)
+from dpcov.maps import integer_map
 from dpcov.methods.estimate import Estimate
 from dpcov.rivals.gaussian_tables import Matrix, chi_radius, mapped_back
 
@@ -70,17 +77,14 @@ def precondition_and_release(
     for _ in range(rounds):
         lattice_map = integer_map(forms)
         radius = length * math.sqrt(bound)
-        answer = curator.gram(
-            Clipping(lattice_map, radius, Rule.DROP), share, purpose="round of preconditioning"
+        answer = curator.ask(
+            Gram(Clipping(lattice_map, radius, Rule.DROP), share, "round of preconditioning")
         )
         values, vectors = np.linalg.eigh(answer.mean())
         factors = _GROWTH * np.where(values >= _LARGE * bound, 0.5, 1.0)
         forms = (vectors.T * factors[:, None]) @ lattice_map.matrix()
         bound *= _ROUND_FACTOR
     lattice_map = integer_map(forms)
-    answer = curator.gram(
-        Clipping(lattice_map, length * math.sqrt(bound), Rule.DROP),
-        curator.remaining.rho,
-        purpose="the released matrix",
-    )
+    clipping = Clipping(lattice_map, length * math.sqrt(bound), Rule.DROP)
+    answer = curator.ask(Gram(clipping, curator.remaining.rho, "the released matrix"))
     return mapped_back(lattice_map, answer, {"rounds": rounds + 1, **(facts or {})})

@@ -15,9 +15,16 @@ import math
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, identity_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    Gram,
+)
+from dpcov.maps import identity_map
 from dpcov.methods.estimate import Estimate
 from dpcov.rivals.gaussian_tables import Matrix
+from dpcov.rivals.queries import Eigenvalues
 
 
 def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estimate:
@@ -47,8 +54,8 @@ def separate_release(curator: Curator, radius: float) -> Matrix:
     """Spend what is left: half of it on the eigenvectors, half on the eigenvalues."""
     lattice_map = identity_map(curator.n_columns)
     clipping = Clipping(lattice_map, radius)
-    answer = curator.gram(clipping, curator.remaining.rho / 2, purpose="eigenvectors")
-    spectrum = curator.eigenvalues(clipping, curator.remaining.rho, purpose="eigenvalues")
+    answer = curator.ask(Gram(clipping, curator.remaining.rho / 2, "eigenvectors"))
+    spectrum = curator.ask(Eigenvalues(clipping, curator.remaining.rho, "eigenvalues"))
     # Descending eigenvectors of the noisy matrix itself. Its singular vectors, which published code takes,
     # come in the order of |eigenvalue| and with signs that need not cancel: the result is then not symmetric.
     vectors = np.linalg.eigh(answer.mean())[1][:, ::-1]

@@ -17,12 +17,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, identity_map
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    NoAnswerError,
+)
+from dpcov.maps import identity_map
 from dpcov.methods.estimate import Estimate
 from dpcov.paper.queries import groups_for_agreement
 from dpcov.paper.radius import find_covering_radius
 from dpcov.rivals.gaussian_tables import Matrix
 from dpcov.rivals.preconditioning import precondition_and_release
+from dpcov.rivals.queries import EigenvalueBuckets, SharedSubspace
 
 _RADIUS_SHARE = Fraction(1, 20)
 _EIGENVALUE_SHARE = Fraction(1, 5)
@@ -63,14 +70,16 @@ def estimate_unbounded(curator: Curator) -> Estimate:
     facts = {"group_size": size, "condition_at_most": condition, "subspace": False}
     gap = _find_gap(d, size, spectrum)
     if gap is not None and gap.condition < condition / _WORTHWHILE:
-        answer = curator.shared_subspace(
-            Clipping(identity_map(d), radius),
-            size,
-            gap.above,
-            gap.cell,
-            epsilon=_epsilon(total.rho * _SUBSPACE_SHARE),
-            delta=total.delta / 2,
-            purpose="subspace above the gap",
+        answer = curator.ask(
+            SharedSubspace(
+                Clipping(identity_map(d), radius),
+                size,
+                gap.above,
+                gap.cell,
+                epsilon=_epsilon(total.rho * _SUBSPACE_SHARE),
+                delta=total.delta / 2,
+                purpose="subspace above the gap",
+            )
         )
         if answer is not None:
             forms, condition = gap.close(answer.projection), gap.condition
@@ -152,13 +161,9 @@ def _find_spectrum(
     curator: Curator, radius: float, size: int, epsilon: Fraction, delta: Fraction
 ) -> _Spectrum:
     d = curator.n_columns
-    answers = curator.eigenvalue_buckets(
-        Clipping(identity_map(d), radius),
-        size,
-        _RATIO,
-        epsilon=epsilon,
-        delta=delta,
-        purpose="eigenvalues",
+    clipping = Clipping(identity_map(d), radius)
+    answers = curator.ask(
+        EigenvalueBuckets(clipping, size, _RATIO, epsilon=epsilon, delta=delta, purpose="eigenvalues")
     )
     # What the eigenvalues of a group of Gaussian rows are off by.
     spread = math.sqrt(d / size)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import identity_map, integer_map
 from dpcov.core.lattice import LatticeMap
 from dpcov.core.queries.histogram import LogNormGrid, LogNormTask
+from dpcov.maps import identity_map, integer_map
 from dpcov.sources import ArraySource
 
 GRID = LogNormGrid(lowest=-1100, highest=1100, halves=2)
@@ -69,7 +69,7 @@ def test_replacing_a_row_moves_the_counts_by_at_most_sqrt_2(
     neighbour[place] = other
     change = counts(rows, identity_map(2)) - counts(neighbour, identity_map(2))
     assert (change**2).sum() <= 2
-    # The number of rows in bin k or later, for every k: what `Curator.rows_beyond` releases.
+    # The number of rows in bin k or later, for every k: what `RowsBeyond` releases.
     assert np.abs(np.cumsum(change)).max() <= 1
     assert counts(rows, identity_map(2)).sum() == 8
 

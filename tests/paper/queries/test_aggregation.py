@@ -12,13 +12,13 @@ from dpcov.core import (
     ArgumentError,
     BudgetError,
     Clipping,
-    NoisyAggregate,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
 from dpcov.core.budget import Number
-from dpcov.core.queries.gram import GroupGramTask
+from dpcov.maps import identity_map
+from dpcov.paper.queries import Aggregate, Agreement, LeastEigenvalueBuckets, NoisyAggregate
+from dpcov.paper.queries.group_grams import GroupGramTask
 from dpcov.paper.queries.groups import agreeing_pairs, random_groups
 from dpcov.sources import ArraySource
 
@@ -27,8 +27,10 @@ def test_least_eigenvalue_buckets_hold_the_truth() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60_000, 3)) * np.array([1.0, 3.0, 10.0])
     subject, _ = curator(rows, rho=1, delta=1e-5)
-    buckets = subject.least_eigenvalue_buckets(
-        Clipping(identity_map(3), 60.0), 300, 0.75, epsilon=1, delta=1e-6, purpose="eigenvalue"
+    buckets = subject.ask(
+        LeastEigenvalueBuckets(
+            Clipping(identity_map(3), 60.0), 300, 0.75, epsilon=1, delta=1e-6, purpose="eigenvalue"
+        )
     )
     assert 1 <= len(buckets) <= 3
     assert min(b.lower for b in buckets) <= 1.0 <= max(b.upper for b in buckets)
@@ -42,8 +44,10 @@ def test_a_rare_bucket_is_never_released() -> None:
     rows[0] = 0.0
     for seed in range(30):
         subject, _ = curator(rows[:400], rho=10, delta=1e-5, seed=seed)
-        assert not subject.least_eigenvalue_buckets(
-            Clipping(identity_map(2), 10.0), 200, 0.9, epsilon=1, delta=1e-6, purpose=""
+        assert not subject.ask(
+            LeastEigenvalueBuckets(
+                Clipping(identity_map(2), 10.0), 200, 0.9, epsilon=1, delta=1e-6, purpose=""
+            )
         )
 
 
@@ -54,8 +58,8 @@ def test_agreement_tells_alike_groups_from_unlike_ones() -> None:
     unlike = alike * np.exp(3 * rng.normal(size=(30_000, 1)))
     clipping = Clipping(identity_map(3), 1e6)
     scores = [
-        curator(rows, rho=1, delta=1e-5)[0].agreement(
-            clipping, 300, 1.0, epsilon=1, delta=1e-6, purpose="agreement"
+        curator(rows, rho=1, delta=1e-5)[0].ask(
+            Agreement(clipping, 300, 1.0, epsilon=1, delta=1e-6, purpose="agreement")
         )
         for rows in (alike, unlike)
     ]
@@ -68,7 +72,7 @@ def test_agreement_tells_alike_groups_from_unlike_ones() -> None:
 def test_bad_group_sizes_are_refused(size: int) -> None:
     subject, _ = curator(gaussian_rows(), delta=1e-5)
     with pytest.raises(ArgumentError, match="group_size"):
-        subject.agreement(Clipping(identity_map(4), 1.0), size, 1.0, epsilon=1, delta=1e-6, purpose="")
+        subject.ask(Agreement(Clipping(identity_map(4), 1.0), size, 1.0, epsilon=1, delta=1e-6, purpose=""))
 
 
 @pytest.mark.parametrize("big", [0.0, 1e307, np.inf, 1e-300])
@@ -80,8 +84,8 @@ def test_no_row_makes_group_statistics_fail_or_warn(big: float) -> None:
         subject, _ = curator(rows, rho=100, delta=0.5)
         clipping = Clipping(identity_map(3), radius)
         for size in (1, 100):
-            subject.least_eigenvalue_buckets(clipping, size, 0.5, epsilon=1, delta=0.01, purpose="")
-            subject.agreement(clipping, size, 1e6, epsilon=1, delta=0.01, purpose="")
+            subject.ask(LeastEigenvalueBuckets(clipping, size, 0.5, epsilon=1, delta=0.01, purpose=""))
+            subject.ask(Agreement(clipping, size, 1e6, epsilon=1, delta=0.01, purpose=""))
 
 
 GROUPS: dict[str, Any] = {"epsilon": 20, "delta": 1e-6, "purpose": "aggregate"}
@@ -89,13 +93,13 @@ GROUPS: dict[str, Any] = {"epsilon": 20, "delta": 1e-6, "purpose": "aggregate"}
 
 def aggregate(rows: NDArray[np.float64]) -> NoisyAggregate | None:
     subject, _ = curator(rows, rho=400, delta=1e-6)
-    return subject.aggregate(identity(rows.shape[1]), 200, 0.5, **GROUPS)
+    return subject.ask(Aggregate(identity(rows.shape[1]), 200, 0.5, **GROUPS))
 
 
 def test_an_aggregate_is_near_the_second_moment_and_costs_what_it_says() -> None:
     rows = gaussian_rows(130_000, 2) @ np.array([[1.0, 0.0], [0.7, 0.1]])
     subject, source = curator(rows, rho=500, delta=1e-5)
-    answer = subject.aggregate(identity(2), 200, 0.5, **GROUPS)
+    answer = subject.ask(Aggregate(identity(2), 200, 0.5, **GROUPS))
     assert answer is not None
     assert subject.receipt().spent == PrivacyCost(Fraction(400), Fraction(1e-6))
     assert source.scans == 1
@@ -160,7 +164,9 @@ BAD_AGGREGATES: dict[str, dict[str, Any]] = {
 def test_bad_aggregates_are_refused_before_anything_is_spent(change: dict[str, Any]) -> None:
     subject, source = curator(gaussian_rows(100_000, 1), rho=10**8, delta=0.5)
     with pytest.raises(ArgumentError):
-        subject.aggregate(**{"clipping": identity(1), "group_size": 200, "distance": 0.5, **GROUPS, **change})
+        subject.ask(
+            Aggregate(**{"clipping": identity(1), "group_size": 200, "distance": 0.5, **GROUPS, **change})
+        )
     assert subject.receipt().charges == ()
     assert source.scans == 0
 
@@ -169,16 +175,16 @@ def test_bad_aggregates_are_refused_before_anything_is_spent(change: dict[str, A
 def test_a_budget_for_half_an_aggregate_is_left_untouched(rho: Number, delta: float) -> None:
     subject, source = curator(gaussian_rows(100_000, 1), rho=rho, delta=Fraction(delta))
     with pytest.raises(BudgetError, match="Nothing was spent"):
-        subject.aggregate(identity(1), 200, 0.5, **GROUPS)
+        subject.ask(Aggregate(identity(1), 200, 0.5, **GROUPS))
     assert subject.receipt().charges == ()
     assert source.scans == 0
 
 
 def test_more_groups_than_can_be_compared_are_refused() -> None:
     subject, _ = curator(np.zeros((70_000, 1)), rho=1000, delta=0.1)
-    for ask in (subject.agreement, subject.aggregate):
+    for query in (Agreement, Aggregate):
         with pytest.raises(ArgumentError, match="groups of at least 3 rows"):
-            ask(identity(1), 2, 1.0, epsilon=20, delta=1e-6, purpose="")
+            subject.ask(query(identity(1), 2, 1.0, epsilon=20, delta=1e-6, purpose=""))
     assert subject.receipt().charges == ()
 
 
@@ -186,8 +192,10 @@ def test_a_sure_lower_bound_is_exact_and_sure() -> None:
     rows = gaussian_rows(1200, 1)
     for seed in range(30):
         subject, _ = curator(rows, rho=1, delta=1e-2, seed=seed)
-        answer = subject.agreement(identity(1), 20, 0.5, epsilon=1, delta=1e-2, purpose="")
+        answer = subject.ask(Agreement(identity(1), 20, 0.5, epsilon=1, delta=1e-2, purpose=""))
         groups, n_groups = random_groups(SeededBits(np.random.default_rng(seed)), 1200, 20)
-        task = GroupGramTask(identity(1), subject._lattice, constant=False, groups=groups, n_groups=n_groups)
+        task = GroupGramTask(
+            identity(1), subject._table.lattice, constant=False, groups=groups, n_groups=n_groups
+        )
         true = Fraction(int(agreeing_pairs(ArraySource(rows).scan(task), 0.5).sum()), 60**2)
         assert true - 2 * Fraction(answer.largest_noise) - Fraction(1, 10**9) <= answer.at_least <= true

@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.scripted_bits import Script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import SeededBits
 from dpcov.paper.queries import groups as groups_module
-from dpcov.paper.queries.groups import SLACK, agreeing_pairs, group_eigenvalues, random_groups
+from dpcov.paper.queries.groups import SLACK, agreeing_pairs, group_eigenvalues, random_groups, random_order
 
 
 def naive_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -159,3 +160,8 @@ def test_no_matrix_makes_the_comparison_fail(distance: float) -> None:
     agree = agreeing_pairs(np.array(matrices, dtype=np.int64), distance)
     assert (agree == agree.T).all()
     assert agree.diagonal().all()
+
+
+def test_equal_words_are_drawn_again() -> None:
+    bits = Script([5, 5, 1], [3, 2, 1])
+    assert random_order(bits, 3).tolist() == [2, 1, 0]

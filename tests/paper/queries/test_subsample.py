@@ -3,27 +3,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
-from numpy.typing import NDArray
 
 from dpcov.core import (
-    ArgumentError,
-    Budget,
-    Clipping,
-    Curator,
-    PrivacyCost,
     SeededBits,
-    identity_map,
 )
 from dpcov.paper.queries.subsample import groups_for_agreement, stable_histogram
-from dpcov.sources import ArraySource
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 1000)
-
-
-def curator(rows: NDArray[np.float64]) -> Curator:
-    budget = Budget(PrivacyCost(Fraction(10), Fraction(1, 10)))
-    return Curator(ArraySource(rows), budget, SeededBits(np.random.default_rng(0)))
 
 
 def test_a_result_of_one_group_is_hardly_ever_shown() -> None:
@@ -40,37 +26,3 @@ def test_a_result_that_many_share_is_shown_in_a_public_order() -> None:
     many = groups_for_agreement(EPSILON, DELTA)
     for results in (["b"] * many + ["a"] * many, ["a"] * many + ["b"] * many):
         assert [name for name, _ in stable_histogram(bits, results, EPSILON, DELTA)] == ["a", "b"]
-
-
-def test_every_eigenvalue_is_found_and_charged() -> None:
-    rows = np.random.default_rng(1).normal(size=(40_000, 3)) * [10.0, 1.0, 0.1]
-    asked = curator(rows)
-    clipping = Clipping(identity_map(3), 60.0)
-    answers = asked.eigenvalue_buckets(clipping, 400, 0.25, epsilon=1, delta=1e-3, purpose="eigenvalues")
-    for value, buckets in zip((0.01, 1.0, 100.0), answers, strict=True):
-        assert any(bucket.lower <= 1.2 * value and value / 1.2 <= bucket.upper for bucket in buckets)
-        assert all(value / 20 < bucket.upper < 20 * value for bucket in buckets)
-    assert asked.receipt().spent.rho == Fraction(3, 2)
-    assert asked.receipt().spent.delta == 3 * Fraction(1e-3)
-
-
-def test_a_subspace_is_found_where_there_is_a_gap_and_not_where_there_is_none() -> None:
-    rng = np.random.default_rng(2)
-    axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    clipping = Clipping(identity_map(3), 10.0)
-    apart = rng.normal(size=(40_000, 3)) * [1.0, 1.0, 1e-4] @ axes.T
-    answer = curator(apart).shared_subspace(clipping, 400, 2, 0.01, epsilon=1, delta=1e-3, purpose="")
-    assert answer is not None
-    assert np.abs(answer.projection - axes[:, :2] @ axes[:, :2].T).max() < 0.011
-    alike = rng.normal(size=(40_000, 3))
-    assert curator(alike).shared_subspace(clipping, 400, 2, 0.01, epsilon=1, delta=1e-3, purpose="") is None
-
-
-@pytest.mark.parametrize(("rank", "cell"), [(0, 0.1), (3, 0.1), (1, 0.0), (1, 2.0)])
-def test_bad_subspaces_cost_nothing(rank: int, cell: float) -> None:
-    asked = curator(np.ones((100, 3)))
-    with pytest.raises(ArgumentError, match=r"rank|cell"):
-        asked.shared_subspace(
-            Clipping(identity_map(3), 1.0), 10, rank, cell, epsilon=1, delta=1e-3, purpose=""
-        )
-    assert not asked.receipt().charges

@@ -41,7 +41,7 @@ from dpcov.paper.theory import (
     tail,
     tail_share,
 )
-from dpcov.rivals.related import aggregate_rate
+from dpcov.paper.theory.related import aggregate_rate
 
 Matrix = NDArray[np.float64]
 

@@ -19,8 +19,9 @@ from dpcov.core import (
     OSEntropy,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
+from dpcov.rivals.queries import Eigenvalues, FirstAbove, Trace
 from dpcov.rivals.queries.spectrum import certified_eigenvalues, eigenvalue_error
 from dpcov.sources import ArraySource
 
@@ -75,13 +76,13 @@ def test_eigenvalues_and_trace_have_noise_of_the_stated_size() -> None:
     rows = np.random.default_rng(0).normal(size=(2000, 4)) * [1.0, 0.5, 0.1, 0.01]
     clipping = Clipping(identity_map(4), 6.0)
     exact = np.linalg.eigvalsh(rows.T @ rows / 2000)[::-1]
-    found = [curator(rows, seed=seed).eigenvalues(clipping, 1, purpose="") for seed in range(150)]
+    found = [curator(rows, seed=seed).ask(Eigenvalues(clipping, 1, purpose="")) for seed in range(150)]
     z = np.array([(answer.eigenvalues - exact) / answer.sigma for answer in found]).ravel()
     # 600 normal numbers: the mean is beyond 0.2 and the sd beyond 1 +- 0.14 with probability 1e-6 each.
     assert abs(z.mean()) < 0.2
     assert abs(z.std() - 1) < 0.14
     assert math.isclose(found[0].sigma, 36 / 2000, rel_tol=1e-3)
-    traces = [curator(rows, seed=seed).trace(clipping, 1, purpose="") for seed in range(150)]
+    traces = [curator(rows, seed=seed).ask(Trace(clipping, 1, purpose="")) for seed in range(150)]
     z = np.array([(answer.value - exact.sum()) / answer.sigma for answer in traces])
     # 150 normal numbers: 0.4 and 0.28 are 4.9 sd.
     assert abs(z.mean()) < 0.4
@@ -97,8 +98,8 @@ def _ask(
 ) -> int | None:
     # Rows in the k-th bin or a later one.
     weights = [[int(place >= k) for place in range(GRID.n_bins)] for k in range(len(thresholds))]
-    return curator(rows, rho=100.0, seed=seed).first_above(
-        identity_map(1), GRID, weights, thresholds, epsilon=epsilon, purpose="search"
+    return curator(rows, rho=100.0, seed=seed).ask(
+        FirstAbove(identity_map(1), GRID, weights, thresholds, epsilon=epsilon, purpose="search")
     )
 
 
@@ -129,11 +130,11 @@ def test_the_search_is_as_private_as_it_says() -> None:
 def test_bad_questions_cost_nothing() -> None:
     asked = curator(np.ones((10, 1)))
     with pytest.raises(ArgumentError, match="weights"):
-        asked.first_above(identity_map(1), GRID, [[1, 2]], [0], epsilon=1, purpose="")
+        asked.ask(FirstAbove(identity_map(1), GRID, [[1, 2]], [0], epsilon=1, purpose=""))
     with pytest.raises(ArgumentError, match="epsilon"):
-        asked.first_above(identity_map(1), GRID, [[0] * GRID.n_bins], [0], epsilon=0, purpose="")
+        asked.ask(FirstAbove(identity_map(1), GRID, [[0] * GRID.n_bins], [0], epsilon=0, purpose=""))
     with pytest.raises(ArgumentError, match="rho"):
-        asked.trace(Clipping(identity_map(1), 1.0), 0, purpose="")
+        asked.ask(Trace(Clipping(identity_map(1), 1.0), 0, purpose=""))
     with pytest.raises(ArgumentError, match="too small"):
-        asked.eigenvalues(Clipping(identity_map(1), 1.0), 1e-30, purpose="")
+        asked.ask(Eigenvalues(Clipping(identity_map(1), 1.0), 1e-30, purpose=""))
     assert not asked.receipt().charges

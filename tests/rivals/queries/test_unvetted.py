@@ -16,8 +16,9 @@ from dpcov.core import (
     Curator,
     PrivacyCost,
     SeededBits,
-    identity_map,
 )
+from dpcov.maps import identity_map
+from dpcov.rivals.queries import Eigenpairs, StableMoment
 from dpcov.rivals.queries.unvetted import bingham
 from dpcov.rivals.queries.unvetted.bingham import (
     accepted_draws,
@@ -198,16 +199,18 @@ def test_consent_is_demanded_before_anything_is_spent() -> None:
     asked = curator(_table(500, 2, 0))
     clipping = Clipping(identity_map(2), 1.0)
     with pytest.raises(ArgumentError, match="allow_unvetted=True"):
-        asked.eigenpairs(clipping, epsilon=1, purpose="")
+        asked.ask(Eigenpairs(clipping, epsilon=1, purpose=""))
     with pytest.raises(ArgumentError, match="allow_unvetted=True"):
-        asked.stable_moment(20.0, epsilon=1, rho=0.1, delta=1e-7, purpose="")
+        asked.ask(StableMoment(20.0, epsilon=1, rho=0.1, delta=1e-7, purpose=""))
     with pytest.raises(ArgumentError, match="needs about"):
-        asked.stable_moment(20.0, epsilon=1, rho=0.1, delta=1e-7, purpose="", allow_unvetted=True)
+        asked.ask(StableMoment(20.0, epsilon=1, rho=0.1, delta=1e-7, purpose="", allow_unvetted=True))
     assert not asked.receipt().charges
 
 
 def test_receipts_say_idealised() -> None:
     asked = curator(_table(500, 2, 0))
-    asked.eigenpairs(Clipping(identity_map(2), 1.0), epsilon=1, purpose="eigenvectors", allow_unvetted=True)
+    asked.ask(
+        Eigenpairs(Clipping(identity_map(2), 1.0), epsilon=1, purpose="eigenvectors", allow_unvetted=True)
+    )
     assert "idealised arithmetic" in str(asked.receipt())
     assert asked.receipt().spent.rho == Fraction(1, 2)

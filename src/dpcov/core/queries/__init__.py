@@ -1,1 +1,1 @@
-"""The queries of the default method: what they compute from rows, with proof notes."""
+"""The core's queries: each an object with its cost, its row task and its noise, and a proof note beside."""

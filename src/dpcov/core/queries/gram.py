@@ -1,4 +1,4 @@
-"""Row tasks for exact Gram matrices of mapped and clipped rows: of all rows, or group by group.
+"""The noisy Gram matrix of mapped and clipped rows.
 
 The proof note is ``gram.md``.
 """
@@ -6,26 +6,25 @@ The proof note is ``gram.md``.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.core.budget import Number
+from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError, ExactnessError
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Block, Lattice, LatticeMap, MappedRows
-from dpcov.core.tasks import RowWorker, block_length
+from dpcov.core.noise import discrete_gaussian
+from dpcov.core.queries.sample import sample_task
+from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
+from dpcov.core.sampling import sampled_rows
+from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
 
-
-@dataclass(frozen=True, eq=False)
-class Shrinking:
-    """One step of the paper's chain: rows longer than `radius` after `lattice_map` shrink to it."""
-
-    lattice_map: LatticeMap
-    radius: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", float(self.radius))
+_LARGEST_RADIUS = 1e140
 
 
 class Rule(enum.Enum):
@@ -53,80 +52,203 @@ class Clipping:
         No row is longer than this in the end.
     rule : Rule
         How that is brought about.
-    earlier : tuple of Shrinking
-        Steps that came before (the paper's Algorithm 2, line 10). A row's scalar after all of them is
-        the least of their ratios, so a chain costs one number a row.
     """
 
     lattice_map: LatticeMap
     radius: float
     rule: Rule = Rule.SHRINK
-    earlier: tuple[Shrinking, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, Rule):
             raise ArgumentError(f"rule must be a Rule, got {self.rule!r}.")
         object.__setattr__(self, "radius", float(self.radius))
 
+    def check(self, table: Table) -> None:
+        """Raise an `ArgumentError` if it does not fit the table."""
+        table.check_map(self.lattice_map)
+        if not 1 / _LARGEST_RADIUS <= self.radius <= _LARGEST_RADIUS:
+            raise ArgumentError(f"radius must lie between 1e-140 and 1e140, got {self.radius:g}.")
+
+    def unit(self, lattice: Lattice) -> float:
+        """Return what one unit of an integer Gram matrix stands for in the sum of ``y y^T`` over the rows."""
+        return (self.radius / lattice.clip) ** 2
+
 
 @dataclass(frozen=True, eq=False)
-class ShrinkingMemory:
-    """The scalar of every row after some steps of a chain: one number a row, not a copy of the table.
-
-    For a table in memory only, whose rows keep their places between scans. What a row's place
-    holds is what the steps would give again, bit for bit.
+class NoisyGram:
+    """The Gram matrix of mapped and clipped rows, with discrete Gaussian noise.
 
     Attributes
     ----------
-    steps : tuple of Shrinking
-        The steps whose scalars `factors` holds.
-    factors : ndarray of float64, shape (n_rows,)
-        The least of the steps' ratios.
+    integers : ndarray of int64, shape (d, d)
+        Symmetric. One unit stands for ``unit`` in the sum over rows of ``y y^T``.
+    unit : float
+        The grid: every entry of the released sum is an integer multiple of it.
+    variance : int
+        Parameter of the noise on the diagonal, in squared units. Off the diagonal it is half of it.
+    radius : float
+        Every row's image lies in the ball of this radius.
+    n_rows : int
+        The number of rows that were read.
+    lattice_map : LatticeMap
+        The public map that was applied.
     """
 
-    steps: tuple[Shrinking, ...]
-    factors: NDArray[np.float64]
+    integers: NDArray[np.int64]
+    unit: float
+    variance: int
+    radius: float
+    n_rows: int
+    lattice_map: LatticeMap
 
-    def covers(self, steps: tuple[Shrinking, ...]) -> bool:
-        """Whether `steps` begin with the steps of this memory."""
-        return len(self.steps) <= len(steps) and all(
-            mine.lattice_map is theirs.lattice_map and mine.radius == theirs.radius
-            for mine, theirs in zip(self.steps, steps, strict=False)
+    def mean(self) -> NDArray[np.float64]:
+        """Return the noisy second moment of the mapped rows: the sum divided by the rows read."""
+        return self.integers.astype(np.float64) * (self.unit / self.n_rows)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on the diagonal of `mean`; off it, divide by sqrt 2."""
+        return float(np.sqrt(float(self.variance))) * self.unit / self.n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Gram(GaussianQuery):
+    """Ask for the Gram matrix of the mapped and clipped rows; the answer is a `NoisyGram`.
+
+    Parameters
+    ----------
+    clipping : Clipping
+        The public map, the radius, and the rule that keeps rows within it.
+    rho : number
+        What to spend.
+    purpose : str
+        What it pays for, for the receipt.
+    every : int, default 1
+        Look at one row in so many only, chosen at random without a look at them.
+
+    Notes
+    -----
+    *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix moves by at most
+    ``sqrt(2) B^2`` in Frobenius norm, and gets discrete Gaussian noise of variance s2 on the diagonal and
+    s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.core import Budget, Clipping, Curator, Gram, SeededBits, resolve_budget
+    >>> from dpcov.maps import identity_map
+    >>> from dpcov.sources import ArraySource
+    >>> rows = np.tile([[1.0, 0.0], [0.0, 2.0]], (500, 1))
+    >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
+    >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
+    >>> answer = curator.ask(Gram(Clipping(identity_map(2), radius=3.0), rho=0.5, purpose="second moment"))
+    >>> answer.n_rows, round(answer.sigma, 3)
+    (1000, 0.013)
+    >>> np.allclose(answer.mean(), [[0.5, 0.0], [0.0, 2.0]], atol=0.1)
+    True
+    """
+
+    clipping: Clipping
+    rho: Number
+    purpose: str
+    every: int = 1
+
+    def variance(self, lattice: Lattice) -> int:
+        """Return s2, an even integer of at least ``B^4 / rho``."""
+        return 2 * math.ceil(Fraction(lattice.bound**4, 2) / self.cost.rho)
+
+    def check(self, table: Table) -> None:
+        """Raise an `ArgumentError` for a clipping that does not fit, or noise that does not."""
+        self.clipping.check(table)
+        whole_number(self.every, "every")
+        check_variance(self.variance(table.lattice), self.cost, "one Gram matrix")
+
+    def task(self, table: Table, bits: BitSource) -> RowTask:
+        """Return the exact Gram matrix of all rows, or of a sample."""
+        return sample_task(
+            GramTask(self.clipping, table.lattice, table.constant), table.n_rows, self.every, bits
         )
 
+    def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyGram:
+        """Add noise to the entries on and above the diagonal, and mirror them."""
+        variance, d = self.variance(table.lattice), table.n_columns
+        diagonal = discrete_gaussian(bits, variance, d)
+        upper = discrete_gaussian(bits, variance // 2, d * (d - 1) // 2)
+        noise = np.zeros((d, d), dtype=np.int64)
+        noise[np.triu_indices(d, 1)] = upper
+        noise += noise.T
+        noise[np.diag_indices(d)] = diagonal
+        clipping, read = self.clipping, sampled_rows(table.n_rows, self.every)
+        unit = clipping.unit(table.lattice)
+        return NoisyGram(exact + noise, unit, variance, clipping.radius, read, clipping.lattice_map)
 
-class _LatticeRows:
-    """Maps, clips and rounds blocks of rows to the lattice."""
 
-    def __init__(
-        self,
-        clipping: Clipping,
-        lattice: Lattice,
-        *,
-        constant: bool,
-        capacity: int,
-        memory: ShrinkingMemory | None = None,
-    ) -> None:
+@dataclass(frozen=True, eq=False)
+class GramTask(TaskWithoutNotes):
+    """The exact Gram matrix of mapped and clipped rows, in lattice units."""
+
+    clipping: Clipping
+    lattice: Lattice
+    constant: bool
+
+    @property
+    def block_rows(self) -> int:
+        """The longest block that a worker takes."""
+        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the total."""
+        d = self.clipping.lattice_map.n_columns
+        return (d, d)
+
+    def worker(self) -> RowWorker:
+        """Return a new worker with a total of zero."""
+        return _GramWorker(self)
+
+
+class _GramWorker:
+    def __init__(self, task: GramTask) -> None:
+        self._rows = LatticeRows(
+            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
+        )
+        self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
+
+    def add(self, block: Block, first_row: int) -> None:
+        del first_row
+        self._sum.add(*self._rows.load(block))
+
+    def total(self) -> NDArray[np.int64]:
+        return self._sum.total()
+
+
+class LatticeRows:
+    """Maps, clips and rounds blocks of rows to the lattice.
+
+    Attributes
+    ----------
+    mapped : MappedRows
+        After `load`: the mapped rows, whose norms and exponents are those before the clipping.
+    """
+
+    def __init__(self, clipping: Clipping, lattice: Lattice, *, constant: bool, capacity: int) -> None:
         check_blas()
         self._clipping = clipping
         self._lattice = lattice
         self._constant = constant
-        self._memory = memory
-        self._rows = MappedRows(clipping.lattice_map, capacity)
-        known = 0 if memory is None else len(memory.steps)
-        self._steps = [
-            (MappedRows(step.lattice_map, capacity), step.radius) for step in clipping.earlier[known:]
-        ]
+        self.mapped = MappedRows(clipping.lattice_map, capacity)
 
-    def load(self, block: Block, first_row: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the integer rows, shape (d, rows), and their exact squared norms."""
+    def load(
+        self, block: Block, shrinking: NDArray[np.float64] | float = 1.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the integer rows, shape (d, rows), and their exact squared norms.
+
+        Every row is multiplied by its `shrinking` before it is clipped.
+        """
+        # Warnings would tell about rows.
         with np.errstate(all="ignore"):
-            shrinking = self._shrinking(block, first_row)
-            rows, clipping, lattice = self._rows, self._clipping, self._lattice
+            rows, clipping, lattice = self.mapped, self._clipping, self._lattice
             rows.load(block, constant=self._constant)
-            if self._memory is not None:
-                places = slice(first_row, first_row + len(rows.squares))
-                self._memory.factors[places] = np.minimum(shrinking, _ratios(rows, clipping.radius))
             norms = np.sqrt(np.maximum(rows.squares, 1.0))
             unclipped = rows.scaled(lattice.clip / clipping.radius) * shrinking
             whole = lattice.clip / norms
@@ -141,160 +263,36 @@ class _LatticeRows:
             squares = rows.round_to_lattice(factor, lattice.bound)
             return rows.values, squares
 
-    def _shrinking(self, block: Block, first_row: int) -> NDArray[np.float64] | float:
-        places = slice(first_row, first_row + len(block[0]))
-        known = self._memory
-        factors: NDArray[np.float64] | float = 1.0 if known is None else known.factors[places].copy()
-        for rows, radius in self._steps:
-            rows.load(block, constant=self._constant)
-            factors = np.minimum(factors, _ratios(rows, radius))
-        return factors
 
+class GramSum:
+    """The Gram matrix of blocks of integer rows: in float64 while that is exact, in int64 beyond."""
 
-def _ratios(rows: MappedRows, radius: float) -> NDArray[np.float64]:
-    """Return `radius` over the norm of every row."""
-    ratios: NDArray[np.float64] = radius / (np.sqrt(np.maximum(rows.squares, 1.0)) * rows.scaled(1.0))
-    return ratios
-
-
-@dataclass(frozen=True, eq=False)
-class GramTask:
-    """The exact Gram matrix of mapped and clipped rows, in lattice units.
-
-    With a `memory` that covers a part of the chain, only the other steps are computed, and a
-    scan of the whole table leaves the scalars of all of them in it, this one's included.
-    """
-
-    clipping: Clipping
-    lattice: Lattice
-    constant: bool
-    memory: ShrinkingMemory | None = None
-
-    @property
-    def block_rows(self) -> int:
-        """The longest block that a worker takes."""
-        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
-
-    def worker(self) -> RowWorker:
-        """Return a new worker with a total of zero."""
-        return _GramWorker(self)
-
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return nothing: the task does not look at positions."""
-        del first_row, n_rows
-        return np.empty(0, dtype=np.int64)
-
-    def with_notes(self, notes: NDArray[np.int64]) -> GramTask:
-        """Return the task itself."""
-        del notes
-        return self
-
-
-class _GramWorker:
-    def __init__(self, task: GramTask) -> None:
-        d = task.clipping.lattice_map.n_columns
-        self._rows = _LatticeRows(
-            task.clipping,
-            task.lattice,
-            constant=task.constant,
-            capacity=task.block_rows,
-            memory=task.memory,
-        )
-        self._exact_rows = task.lattice.exact_rows
-        self._total = np.zeros((d, d), dtype=np.int64)
-        self._partial = _ExactSum(d)
-
-    def add(self, block: Block, first_row: int) -> None:
-        rows = len(block[0])
-        if self._partial.rows + rows > self._exact_rows:
-            self._partial.move_to(self._total)
-        values, squares = self._rows.load(block, first_row)
-        self._partial.add(values, squares)
-
-    def total(self) -> NDArray[np.int64]:
-        self._partial.move_to(self._total)
-        return np.triu(self._total) + np.triu(self._total, 1).T
-
-
-class _ExactSum:
-    """A Gram matrix in float64, moved to int64 before it could round."""
-
-    def __init__(self, n_columns: int) -> None:
-        self.rows = 0
-        self._gram = np.zeros((n_columns, n_columns))
-        self._trace = 0.0
+    def __init__(self, n_columns: int, exact_rows: int) -> None:
+        self._exact_rows = exact_rows
+        self._total = np.zeros((n_columns, n_columns), dtype=np.int64)
+        self._partial = np.zeros((n_columns, n_columns))
+        self._trace, self._rows = 0.0, 0
 
     def add(self, values: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
-        add_gram(self._gram, values)
+        """Add integer rows, shape (d, rows), with these exact squared norms."""
+        if self._rows + len(squares) > self._exact_rows:
+            self._move()
+        add_gram(self._partial, values)
         self._trace += float(squares.sum())
-        self.rows += len(squares)
+        self._rows += len(squares)
 
-    def move_to(self, total: NDArray[np.int64]) -> None:
-        if float(np.trace(self._gram)) != self._trace:
+    def total(self) -> NDArray[np.int64]:
+        """Return the sum so far."""
+        self._move()
+        return np.triu(self._total) + np.triu(self._total, 1).T
+
+    def _move(self) -> None:
+        # The trace of a Gram matrix is the sum of the squared norms: an inexact product would show in it.
+        if float(np.trace(self._partial)) != self._trace:
             raise ExactnessError(
                 "A matrix product was not exact. The BLAS that SciPy uses here does not compute in IEEE "
                 "float64, which the privacy guarantee rests on; nothing was released."
             )
-        total += self._gram.astype(np.int64)
-        self._gram[:] = 0.0
-        self._trace = 0.0
-        self.rows = 0
-
-
-@dataclass(frozen=True, eq=False)
-class GroupGramTask:
-    """The exact Gram matrix of each group of rows, in lattice units.
-
-    Attributes
-    ----------
-    groups : ndarray of int64, shape (n_rows,)
-        The group of each position of the table, or -1 for none: drawn without a look at the rows.
-    """
-
-    clipping: Clipping
-    lattice: Lattice
-    constant: bool
-    groups: NDArray[np.int64]
-    n_groups: int
-
-    @property
-    def block_rows(self) -> int:
-        """The longest block that a worker takes."""
-        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
-
-    def worker(self) -> RowWorker:
-        """Return a new worker with a total of zero."""
-        return _GroupGramWorker(self)
-
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return the groups of these rows."""
-        return self.groups[first_row : first_row + n_rows]
-
-    def with_notes(self, notes: NDArray[np.int64]) -> GroupGramTask:
-        """Return the task for rows of these groups."""
-        return replace(self, groups=notes)
-
-
-class _GroupGramWorker:
-    def __init__(self, task: GroupGramTask) -> None:
-        d = task.clipping.lattice_map.n_columns
-        self._rows = _LatticeRows(
-            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
-        )
-        self._groups = task.groups
-        self._total = np.zeros((task.n_groups, d, d), dtype=np.int64)
-        self._partial = _ExactSum(d)
-
-    def add(self, block: Block, first_row: int) -> None:
-        values, squares = self._rows.load(block, first_row)
-        group = self._groups[first_row : first_row + len(squares)]
-        order = np.argsort(group, kind="stable")
-        present, starts = np.unique(group[order], return_index=True)
-        for index, members in zip(present, np.split(order, starts[1:]), strict=True):
-            if index >= 0:
-                self._partial.add(np.ascontiguousarray(values[:, members]), squares[members])
-                self._partial.move_to(self._total[index])
-
-    def total(self) -> NDArray[np.int64]:
-        upper = np.triu(self._total)
-        return upper + np.triu(self._total, 1).transpose(0, 2, 1)
+        self._total += self._partial.astype(np.int64)
+        self._partial[:] = 0.0
+        self._trace, self._rows = 0.0, 0

@@ -1,4 +1,4 @@
-"""Row task for a histogram of the rows' norms after a public map.
+"""Noisy counts of rows by their norm after a public map.
 
 The proof note is ``histogram.md``.
 """
@@ -6,14 +6,21 @@ The proof note is ``histogram.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.core.budget import Number
+from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import check_blas
 from dpcov.core.lattice import Block, LatticeMap, MappedRows
-from dpcov.core.tasks import RowWorker, block_length
+from dpcov.core.noise import discrete_gaussian
+from dpcov.core.queries.sample import sample_task
+from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
+from dpcov.core.sampling import sampled_rows
+from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
 
 
 @dataclass(frozen=True)
@@ -60,8 +67,176 @@ class LogNormGrid:
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormTask:
-    """Counts of rows by the logarithm of their norm after a map."""
+class NoisyCounts:
+    """A histogram of the rows' norms, with discrete Gaussian noise.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (grid.n_bins,)
+        May be negative.
+    variance : Fraction
+        Parameter of the noise of each count.
+    grid : LogNormGrid
+        The public bins.
+    n_rows : int
+        The number of rows that were read.
+    """
+
+    counts: NDArray[np.int64]
+    variance: Fraction
+    grid: LogNormGrid
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class NormHistogram(GaussianQuery):
+    """Ask for the number of rows in every bin of their norm; the answer is a `NoisyCounts`.
+
+    Parameters
+    ----------
+    lattice_map : LatticeMap
+        The public map that is applied to the rows first.
+    grid : LogNormGrid
+        The public bins.
+    rho : number
+        What to spend.
+    purpose : str
+        What it pays for, for the receipt.
+    every : int, default 1
+        Look at one row in so many only, chosen at random without a look at them.
+
+    Notes
+    -----
+    *Formal guarantee.* `rho`-zCDP for replacing one row: it moves one count from a bin to another, sqrt 2 in
+    l2 norm, and every bin gets discrete Gaussian noise of variance ``1 / rho`` (``histogram.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.core import Budget, Curator, LogNormGrid, NormHistogram, SeededBits, resolve_budget
+    >>> from dpcov.maps import identity_map
+    >>> from dpcov.sources import ArraySource
+    >>> rows = np.tile([[1.0, 0.0], [0.0, 5.0]], (500, 1))
+    >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
+    >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
+    >>> grid = LogNormGrid(lowest=-1, highest=3, halves=1)
+    >>> answer = curator.ask(NormHistogram(identity_map(2), grid, rho=1, purpose="norms"))
+    >>> np.allclose(answer.counts, [0, 0, 0, 500, 0, 0, 0, 500, 0, 0], atol=10)
+    True
+    """
+
+    lattice_map: LatticeMap
+    grid: LogNormGrid
+    rho: Number
+    purpose: str
+    every: int = 1
+
+    @property
+    def variance(self) -> Fraction:
+        """Parameter of the noise of each count."""
+        return 1 / self.cost.rho
+
+    def check(self, table: Table) -> None:
+        """Raise an `ArgumentError` for a map that does not fit, or noise that does not."""
+        table.check_map(self.lattice_map)
+        whole_number(self.every, "every")
+        check_variance(self.variance, self.cost, "a histogram")
+
+    def task(self, table: Table, bits: BitSource) -> RowTask:
+        """Return the exact counts of all rows, or of a sample."""
+        return sample_task(
+            LogNormTask(self.lattice_map, self.grid, table.constant), table.n_rows, self.every, bits
+        )
+
+    def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyCounts:
+        """Add noise to every count, also to those of empty bins."""
+        noise = discrete_gaussian(bits, self.variance, self.grid.n_bins)
+        return NoisyCounts(exact + noise, self.variance, self.grid, sampled_rows(table.n_rows, self.every))
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A number of rows with discrete Gaussian noise of parameter `variance`; may be negative."""
+
+    count: int
+    variance: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class RowsBeyond(GaussianQuery):
+    """Ask for the number of rows whose norm falls into bin `first_bin` or a later one: a `NoisyCount`.
+
+    Questions about the same map and grid, one after another, share one scan.
+
+    Parameters
+    ----------
+    lattice_map : LatticeMap
+        The public map that is applied to the rows first.
+    grid : LogNormGrid
+        The public bins.
+    first_bin : int
+        The first bin that counts, up to ``grid.n_bins`` for none.
+    rho : number
+        What to spend.
+    purpose : str
+        What it pays for, for the receipt.
+
+    Notes
+    -----
+    *Formal guarantee.* `rho`-zCDP for replacing one row: the count moves by at most 1 and gets discrete
+    Gaussian noise of variance ``1 / (2 rho)`` (``histogram.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.core import Budget, Curator, LogNormGrid, RowsBeyond, SeededBits, resolve_budget
+    >>> from dpcov.maps import identity_map
+    >>> from dpcov.sources import ArraySource
+    >>> rows = np.tile([[1.0, 0.0], [0.0, 5.0]], (500, 1))
+    >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
+    >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
+    >>> grid = LogNormGrid(lowest=-1, highest=3, halves=1)
+    >>> longer_than_2 = RowsBeyond(identity_map(2), grid, first_bin=5, rho=1, purpose="rows beyond 2")
+    >>> abs(curator.ask(longer_than_2).count - 500) < 10
+    True
+    """
+
+    lattice_map: LatticeMap
+    grid: LogNormGrid
+    first_bin: int
+    rho: Number
+    purpose: str
+
+    @property
+    def variance(self) -> Fraction:
+        """Parameter of the noise."""
+        return 1 / (2 * self.cost.rho)
+
+    def check(self, table: Table) -> None:
+        """Raise an `ArgumentError` for a map or a bin that does not fit, or noise that does not."""
+        table.check_map(self.lattice_map)
+        if whole_number(self.first_bin, "first_bin", least=0) > self.grid.n_bins:
+            raise ArgumentError(f"first_bin must be at most {self.grid.n_bins}, got {self.first_bin}.")
+        check_variance(self.variance, self.cost, "a count")
+
+    def task(self, table: Table, bits: BitSource) -> RowTask:
+        """Return the exact counts of all bins, which serve every `first_bin`."""
+        del bits
+        return LogNormTask(self.lattice_map, self.grid, table.constant)
+
+    def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyCount:
+        """Add noise to the sum of the bins that count."""
+        del table
+        noise = int(discrete_gaussian(bits, self.variance, 1)[0])
+        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, self.variance)
+
+
+@dataclass(frozen=True)
+class LogNormTask(TaskWithoutNotes):
+    """Counts of rows by the logarithm of their norm after a map.
+
+    Tasks are equal if they have the very same map object, which cannot change, and equal grids.
+    """
 
     lattice_map: LatticeMap
     grid: LogNormGrid
@@ -72,19 +247,14 @@ class LogNormTask:
         """The longest block that a worker takes."""
         return block_length(self.lattice_map.n_columns)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the total."""
+        return (self.grid.n_bins,)
+
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
         return _LogNormWorker(self)
-
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return nothing: the task does not look at positions."""
-        del first_row, n_rows
-        return np.empty(0, dtype=np.int64)
-
-    def with_notes(self, notes: NDArray[np.int64]) -> LogNormTask:
-        """Return the task itself."""
-        del notes
-        return self
 
 
 class _LogNormWorker:

@@ -17,12 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, Rule, integer_map
+from dpcov.core import (
+    Clipping,
+    Rule,
+)
+from dpcov.maps import integer_map
 from dpcov.methods.whitening import directions
 from dpcov.methods.whitening.directions import Frame
 from dpcov.methods.whitening.norms import NormHistogram, fine_grid
@@ -203,10 +206,7 @@ def _own_basis(run: Run, frame: Frame) -> Matrix:
 
 def _ask_histogram(run: Run, frame: Frame, part: Matrix, typical: float, purpose: str) -> NormHistogram:
     """Ask for a histogram of the norms of a part of the white rows."""
-    answer = run.curator.log_norms(
-        integer_map(part @ frame.rows, directions.column_scales(frame.rows)),
-        fine_grid(typical, run.n),
-        Fraction(min(HISTOGRAM_SHARE, run.left / 8) * run.rho),
-        purpose=purpose,
-    )
+    lattice_map = integer_map(part @ frame.rows, directions.column_scales(frame.rows))
+    share = min(HISTOGRAM_SHARE, run.left / 8)
+    answer = run.norms(lattice_map, fine_grid(typical, run.n), share, purpose)
     return NormHistogram(answer, run.n)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Clipping, Curator, Rule, integer_map, sampled_rows
+from dpcov.core import (
+    ArgumentError,
+    Clipping,
+    Curator,
+    Gram,
+    Rule,
+    sampled_rows,
+)
+from dpcov.maps import integer_map
 from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite, shrink_towards
 from dpcov.methods.whitening import directions
 from dpcov.methods.whitening.directions import Frame
@@ -131,13 +138,8 @@ def _few_rows(run: Run) -> bool:
 
 
 def _ask_norms(run: Run, plan: _Plan, every: int = 1) -> NormHistogram:
-    answer = run.curator.log_norms(
-        integer_map(plan.frame.rows),
-        fine_grid(plan.typical, run.n),
-        Fraction(min(HISTOGRAM_SHARE, run.left / 4) * run.rho),
-        purpose="histogram of the norms",
-        every=every,
-    )
+    grid, share = fine_grid(plan.typical, run.n), min(HISTOGRAM_SHARE, run.left / 4)
+    answer = run.norms(integer_map(plan.frame.rows), grid, share, "histogram of the norms", every=every)
     return NormHistogram(answer, run.n)
 
 
@@ -251,11 +253,8 @@ def _release(run: Run, plan: _Plan, region: Region, contamination: float) -> Est
     wanted = np.asarray(np.linalg.solve(shape, plan.frame.rows), dtype=np.float64)
     share = run.left
     rule = Rule.DROP if contamination else Rule.SHRINK
-    answer = run.curator.gram(
-        Clipping(integer_map(wanted), region.radius, rule),
-        run.curator.remaining.rho,
-        purpose="the released matrix",
-    )
+    clipping = Clipping(integer_map(wanted), region.radius, rule)
+    answer = run.curator.ask(Gram(clipping, run.curator.remaining.rho, "the released matrix"))
     run.note("release", share, plan.frame.rank)
     forms, white = in_frame(answer, wanted)
     has_constant = run.curator.has_constant

@@ -13,7 +13,19 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import Clipping, Curator, LogNormGrid, NoisyGram, Rule, integer_map, sampled_rows
+from dpcov.core import (
+    Clipping,
+    Curator,
+    Gram,
+    LatticeMap,
+    LogNormGrid,
+    NoisyCounts,
+    NoisyGram,
+    NormHistogram,
+    Rule,
+    sampled_rows,
+)
+from dpcov.maps import integer_map
 from dpcov.methods.whitening import directions
 from dpcov.methods.whitening.directions import Frame
 from dpcov.methods.whitening.norms import Scale, coarse_grid, find_scale
@@ -71,7 +83,13 @@ class Run:
 
     def gram(self, clipping: Clipping, share: float, purpose: str, *, every: int = 1) -> NoisyGram:
         """Ask for a Gram matrix."""
-        return self.curator.gram(clipping, Fraction(share * self.rho), purpose=purpose, every=every)
+        return self.curator.ask(Gram(clipping, Fraction(share * self.rho), purpose, every))
+
+    def norms(
+        self, lattice_map: LatticeMap, grid: LogNormGrid, share: float, purpose: str, *, every: int = 1
+    ) -> NoisyCounts:
+        """Ask for a histogram of the norms."""
+        return self.curator.ask(NormHistogram(lattice_map, grid, Fraction(share * self.rho), purpose, every))
 
     def note(self, purpose: str, share: float, resolved: int) -> None:
         """Remember a round."""
@@ -170,11 +188,4 @@ def look_at_scale(run: Run, frame: Frame, radius: float | None = None) -> Scale 
     if radius is not None:
         highest = math.ceil(math.log2(radius * float(np.linalg.norm(frame.rows, 2)))) + 1
         grid, share = LogNormGrid(highest - 60, highest, grid.halves), share / 4
-    answer = run.curator.log_norms(
-        integer_map(frame.rows),
-        grid,
-        Fraction(share * run.rho),
-        purpose="scale of the norms",
-        every=every,
-    )
-    return find_scale(answer)
+    return find_scale(run.norms(integer_map(frame.rows), grid, share, "scale of the norms", every=every))

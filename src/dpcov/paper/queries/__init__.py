@@ -1,6 +1,27 @@
-"""Queries about random groups of rows: the paper's Algorithms 3 and 4, with proof notes."""
+"""The paper's queries: its Algorithms 3 and 4 about random groups of rows, and the rounds of Algorithm 2.
 
+Each is an object with its cost, its row task and its noise; the proof notes stand beside.
+"""
+
+from dpcov.paper.queries.aggregate import Aggregate, NoisyAggregate, aggregate_noise_scale
+from dpcov.paper.queries.agreement import Agreement, NoisyAgreement
+from dpcov.paper.queries.group_grams import check_group_size
+from dpcov.paper.queries.least_eigenvalue import LeastEigenvalueBuckets
 from dpcov.paper.queries.multiplicative import groups_for_noise
-from dpcov.paper.queries.subsample import NoisySubspace, groups_for_agreement
+from dpcov.paper.queries.shrinking import Shrinking, ShrunkGram
+from dpcov.paper.queries.subsample import NoisyBucket, groups_for_agreement
 
-__all__ = ["NoisySubspace", "groups_for_agreement", "groups_for_noise"]
+__all__ = [
+    "Aggregate",
+    "Agreement",
+    "LeastEigenvalueBuckets",
+    "NoisyAggregate",
+    "NoisyAgreement",
+    "NoisyBucket",
+    "Shrinking",
+    "ShrunkGram",
+    "aggregate_noise_scale",
+    "check_group_size",
+    "groups_for_agreement",
+    "groups_for_noise",
+]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource
-from dpcov.core.sampling import random_order
 
 
 def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArray[np.int64], int]:
@@ -29,28 +28,23 @@ def random_groups(bits: BitSource, n_rows: int, group_size: int) -> tuple[NDArra
     return groups, n_groups
 
 
+def random_order(bits: BitSource, n_rows: int) -> NDArray[np.int64]:
+    """Return the positions below `n_rows` in random order: every order is equally likely."""
+    while True:
+        words = bits.words(n_rows)
+        order: NDArray[np.int64] = np.argsort(words)
+        ascending = words[order]
+        # Two equal words would be left in an order that is not random: draw again.
+        if (ascending[1:] != ascending[:-1]).all():
+            return order
+
+
 def group_eigenvalues(grams: NDArray[np.int64], unit: float) -> NDArray[np.float64]:
     """Return the ascending eigenvalues of each group's matrix times `unit`, at least 0."""
     with np.errstate(all="ignore"):
         values = _eigenvalues(grams.astype(np.float64) * unit)
     positive: NDArray[np.float64] = np.where(values > 0, values, 0.0)
     return positive
-
-
-def group_projections(grams: NDArray[np.int64], rank: int) -> NDArray[np.float64]:
-    """Return the projection onto the largest `rank` directions of each group's matrix.
-
-    Zero for a matrix that has no computable eigenvectors: no error may depend on rows.
-    """
-    projections = np.zeros(grams.shape)
-    with np.errstate(all="ignore"):
-        for group, matrix in enumerate(grams.astype(np.float64)):
-            try:
-                vectors = np.linalg.eigh(matrix)[1][:, -rank:]
-            except np.linalg.LinAlgError:
-                continue
-            projections[group] = vectors @ vectors.T
-    return projections
 
 
 SLACK = 1.01

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from math import isqrt
 from typing import Generic, TypeVar
 
@@ -45,6 +46,7 @@ _MOST_NOISE = 0.22
 _MOST_GROUPS = 1 << 50
 
 
+@lru_cache(maxsize=16)
 def multiplicative_noise_scale(
     n_groups: int, n_columns: int, distance: float, epsilon: Fraction, delta: Fraction
 ) -> Fraction | None:

@@ -17,16 +17,19 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.answers import NoisyBucket
-from dpcov.core.budget import Number, PrivacyCost, approximate_arguments, approximate_cost
-from dpcov.core.desk import Desk
-from dpcov.core.entropy import BitSource
-from dpcov.core.errors import ArgumentError
-from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold
-from dpcov.core.queries.gram import Clipping
-from dpcov.paper.queries.groups import group_eigenvalues, group_projections
+from dpcov.core import ArgumentError, BitSource
+from dpcov.paper.queries.laplace import discrete_laplace, laplace_tail_threshold
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class NoisyBucket:
+    """A bucket [lower, upper) of group statistics whose noisy count passed the threshold."""
+
+    lower: float
+    upper: float
+    count: int
 
 
 def stable_histogram(
@@ -47,8 +50,7 @@ def stable_histogram(
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP if replacing a row changes one result.
     """
-    scale = 2 / epsilon
-    threshold = 1 + laplace_tail_threshold(scale, delta / 2)
+    scale, threshold = 2 / epsilon, _threshold(epsilon, delta)
     counts: dict[Any, int] = {}
     for result in results:
         counts[result] = counts.get(result, 0) + 1
@@ -60,10 +62,25 @@ def stable_histogram(
     return released
 
 
+def _threshold(epsilon: Fraction, delta: Fraction) -> int:
+    return 1 + laplace_tail_threshold(2 / epsilon, delta / 2)
+
+
+def check_histogram(epsilon: Fraction, delta: Fraction) -> None:
+    """Raise an `ArgumentError` for numbers that `stable_histogram` does not take."""
+    _threshold(epsilon, delta)
+
+
 def groups_for_agreement(epsilon: Fraction, delta: Fraction) -> int:
     """Return how many groups must share a result for `stable_histogram` to show it, about surely."""
     # Twice the threshold: the noise falls that low with a probability of at most delta / 2.
-    return 2 * (1 + laplace_tail_threshold(2 / epsilon, delta / 2))
+    return 2 * _threshold(epsilon, delta)
+
+
+def check_ratio(ratio: float) -> None:
+    """Raise an `ArgumentError` for a ratio that makes no buckets."""
+    if not 0 < ratio < 1:
+        raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
 
 
 def bucket_numbers(values: NDArray[np.float64], ratio: float) -> list[tuple[int, int]]:
@@ -80,103 +97,3 @@ def to_buckets(shared: Sequence[tuple[tuple[int, int], int]], ratio: float) -> t
         NoisyBucket(0.0, 0.0, count) if zero else NoisyBucket(ratio ** (k + 1), ratio**k, count)
         for (zero, k), count in shared
     )
-
-
-@dataclass(frozen=True, eq=False)
-class NoisySubspace:
-    """A projection onto a subspace that many groups found up to a cell of the grid.
-
-    Attributes
-    ----------
-    projection : ndarray of float64, shape (d, d)
-        The middle of the cell: symmetric, but a projection up to the size of the cell only.
-    count : int
-        How many groups found it, with noise.
-    """
-
-    projection: NDArray[np.float64]
-    count: int
-
-
-class GroupQueries(Desk):
-    """Queries about what random groups of rows have in common."""
-
-    def eigenvalue_buckets(
-        self,
-        clipping: Clipping,
-        group_size: int,
-        ratio: float,
-        *,
-        epsilon: Number,
-        delta: Number,
-        purpose: str,
-    ) -> tuple[tuple[NoisyBucket, ...], ...]:
-        """Return, for every eigenvalue from the least on, the buckets that many groups' values share.
-
-        Notes
-        -----
-        *Formal guarantee.* d stability-based histograms, each (`epsilon`, `delta`)-DP for replacing one
-        row, all charged: d times delta-approximate (epsilon^2 / 2)-zCDP (``groups.md``).
-        """
-        spent = approximate_arguments(epsilon, delta)
-        self._check_clipping(clipping)
-        if not 0 < ratio < 1:
-            raise ArgumentError(f"ratio must lie strictly between 0 and 1, got {ratio:g}.")
-        group_size = self.check_group_size(group_size)
-        one = approximate_cost(*spent)
-        self._budget.charge(PrivacyCost(one.rho * self.n_columns, one.delta * self.n_columns), purpose)
-        unit = (clipping.radius / self._lattice.clip) ** 2 / group_size
-        values = group_eigenvalues(self._group_grams(clipping, group_size, purpose), unit)
-        return tuple(
-            to_buckets(stable_histogram(self._bits, bucket_numbers(column, ratio), *spent), ratio)
-            for column in values.T
-        )
-
-    def shared_subspace(
-        self,
-        clipping: Clipping,
-        group_size: int,
-        rank: int,
-        cell: float,
-        *,
-        epsilon: Number,
-        delta: Number,
-        purpose: str,
-    ) -> NoisySubspace | None:
-        """Return the subspace of the largest `rank` directions, if many groups agree on it.
-
-        Each group's projection is rounded to a public grid of width `cell`; a stability-based
-        histogram tells whether many groups fell into the same cell.
-
-        Returns
-        -------
-        NoisySubspace or None
-            None if no cell was shared by enough groups.
-
-        Notes
-        -----
-        *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as delta-approximate
-        (epsilon^2 / 2)-zCDP (``groups.md``).
-        """
-        spent = approximate_arguments(epsilon, delta)
-        self._check_clipping(clipping)
-        d = self.n_columns
-        if not 1 <= rank < d:
-            raise ArgumentError(f"rank must lie between 1 and {d - 1}, got {rank}.")
-        if not 1e-12 < cell < 1:
-            raise ArgumentError(f"cell must lie between 1e-12 and 1, got {cell:g}.")
-        group_size = self.check_group_size(group_size)
-        self._budget.charge(approximate_cost(*spent), purpose)
-        projections = group_projections(self._group_grams(clipping, group_size, purpose), rank)
-        upper = np.triu_indices(d)
-        # Entries of a projection tend to be 0 or 1: a public offset keeps these away from cell edges.
-        offset = np.modf(np.arange(1, len(upper[0]) + 1) * (math.sqrt(5) - 1) / 2)[0]
-        cells = np.floor(projections[:, upper[0], upper[1]] / cell + offset).astype(np.int64)
-        shared = stable_histogram(self._bits, [tuple(line) for line in cells.tolist()], *spent)
-        if not shared:
-            return None
-        place, count = max(shared, key=lambda item: item[1])
-        middle = (np.array(place) + 0.5 - offset) * cell
-        projection = np.zeros((d, d))
-        projection[upper] = middle
-        return NoisySubspace(np.triu(projection) + np.triu(projection, 1).T, count)

@@ -1,6 +1,21 @@
 """Queries that only the related work asks, with proof notes; in `unvetted` with idealised arithmetic."""
 
-from dpcov.rivals.queries.spectrum import NoisySpectrum, NoisyTrace
-from dpcov.rivals.queries.unvetted import NoisyEigenpairs, StableMoment
+from dpcov.rivals.queries.shared import EigenvalueBuckets, NoisySubspace, SharedSubspace
+from dpcov.rivals.queries.sparse_vector import FirstAbove
+from dpcov.rivals.queries.spectrum import Eigenvalues, NoisySpectrum, NoisyTrace, Trace
+from dpcov.rivals.queries.unvetted import Eigenpairs, NoisyEigenpairs, SampledMoment, StableMoment
 
-__all__ = ["NoisyEigenpairs", "NoisySpectrum", "NoisyTrace", "StableMoment"]
+__all__ = [
+    "Eigenpairs",
+    "EigenvalueBuckets",
+    "Eigenvalues",
+    "FirstAbove",
+    "NoisyEigenpairs",
+    "NoisySpectrum",
+    "NoisySubspace",
+    "NoisyTrace",
+    "SampledMoment",
+    "SharedSubspace",
+    "StableMoment",
+    "Trace",
+]

@@ -1,4 +1,4 @@
-"""Private eigenvalues and traces of the Gram matrix, and a search with the sparse vector technique.
+"""Private eigenvalues and traces of the Gram matrix.
 
 The proof note is ``spectrum.md``.
 """
@@ -6,23 +6,18 @@ The proof note is ``spectrum.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.budget import Number, PrivacyCost, approximate_cost, as_fraction
-from dpcov.core.desk import Desk
-from dpcov.core.errors import ArgumentError, ExactnessError
-from dpcov.core.laplace import discrete_laplace
-from dpcov.core.lattice import LatticeMap
+from dpcov.core import BitSource, Clipping, ExactnessError, RowTask
+from dpcov.core.budget import Number
 from dpcov.core.noise import discrete_gaussian
-from dpcov.core.queries.gram import Clipping, GramTask
-from dpcov.core.queries.histogram import LogNormGrid, LogNormTask
+from dpcov.core.queries.gram import GramTask
+from dpcov.core.query import GaussianQuery, Table, check_variance
 
-_LARGEST_NOISE_VARIANCE = 1 << 114
 # Generous: float64 needs a few d, and what is claimed is checked afterwards.
 _EIGENVALUE_ERROR = 64
 
@@ -51,108 +46,126 @@ class NoisyTrace:
     sigma: float
 
 
-class SpectralQueries(Desk):
-    """Queries about the eigenvalues of the Gram matrix, and about weighted counts of norms."""
+@dataclass(frozen=True, eq=False)
+class Eigenvalues(GaussianQuery):
+    """Ask for the eigenvalues of the second moment of the mapped and clipped rows: a `NoisySpectrum`.
 
-    def eigenvalues(self, clipping: Clipping, rho: Number, *, purpose: str) -> NoisySpectrum:
-        """Return the noisy eigenvalues of the second moment of the mapped and clipped rows.
+    Parameters
+    ----------
+    clipping : Clipping
+        How rows are mapped and brought into a ball.
+    rho : number
+        What to spend.
+    purpose : str
+        What it pays for, for the receipt.
 
-        Notes
-        -----
-        *Formal guarantee.* `rho`-zCDP for replacing one row. By Hoffman and Wielandt the sorted
-        eigenvalues move by at most the Frobenius norm of the change, ``sqrt(2) B^2``; what float64
-        adds to it is certified after the fact (``spectrum.md``). Every eigenvalue, rounded to an
-        integer, gets discrete Gaussian noise.
-        """
-        cost = _cost(rho)
-        self._check_clipping(clipping)
-        lattice, d = self._lattice, self.n_columns
-        error = eigenvalue_error(self.n_rows, d, lattice.bound)
-        sensitivity_squared = (math.isqrt(2 * lattice.bound**4) + 1 + 2 * d * (error + 1)) ** 2
-        variance = Fraction(sensitivity_squared, 2) / cost.rho
-        _check_variance(variance, cost)
-        self._budget.charge(cost, purpose)
-        exact = self._scan(GramTask(clipping, lattice, self._constant), purpose)
-        values = certified_eigenvalues(exact, error)
-        noisy = values + discrete_gaussian(self._bits, variance, d)
-        unit = (clipping.radius / lattice.clip) ** 2 / self.n_rows
+    Notes
+    -----
+    *Formal guarantee.* `rho`-zCDP for replacing one row. By Hoffman and Wielandt the sorted eigenvalues move
+    by at most the Frobenius norm of the change, ``sqrt(2) B^2``; what float64 adds to it is certified after
+    the fact (``spectrum.md``). Every eigenvalue, rounded to an integer, gets discrete Gaussian noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.core import Budget, Clipping, Curator, SeededBits, resolve_budget
+    >>> from dpcov.maps import identity_map
+    >>> from dpcov.rivals.queries import Eigenvalues
+    >>> from dpcov.sources import ArraySource
+    >>> rows = np.tile([[1.0, 0.0], [0.0, 2.0]], (500, 1))
+    >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
+    >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
+    >>> answer = curator.ask(Eigenvalues(Clipping(identity_map(2), 3.0), rho=1, purpose="eigenvalues"))
+    >>> np.allclose(answer.eigenvalues, [2.0, 0.5], atol=0.1)
+    True
+    """
+
+    clipping: Clipping
+    rho: Number
+    purpose: str
+
+    def variance(self, table: Table) -> Fraction:
+        """Parameter of the noise of each eigenvalue, in squared lattice units."""
+        d, bound = table.n_columns, table.lattice.bound
+        error = eigenvalue_error(table.n_rows, d, bound)
+        sensitivity_squared = (math.isqrt(2 * bound**4) + 1 + 2 * d * (error + 1)) ** 2
+        return Fraction(sensitivity_squared, 2) / self.cost.rho
+
+    def check(self, table: Table) -> None:
+        """Raise an `ArgumentError` for a clipping that does not fit, or noise that does not."""
+        self.clipping.check(table)
+        check_variance(self.variance(table), self.cost, "eigenvalues")
+
+    def task(self, table: Table, bits: BitSource) -> RowTask:
+        """Return the exact Gram matrix."""
+        del bits
+        return GramTask(self.clipping, table.lattice, table.constant)
+
+    def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisySpectrum:
+        """Add noise to the certified eigenvalues."""
+        error = eigenvalue_error(table.n_rows, table.n_columns, table.lattice.bound)
+        variance = self.variance(table)
+        noisy = certified_eigenvalues(exact, error) + discrete_gaussian(bits, variance, table.n_columns)
+        unit = self.clipping.unit(table.lattice) / table.n_rows
         return NoisySpectrum(noisy.astype(np.float64) * unit, math.sqrt(variance) * unit)
 
-    def trace(self, clipping: Clipping, rho: Number, *, purpose: str) -> NoisyTrace:
-        """Return the noisy trace of the second moment of the mapped and clipped rows.
 
-        Notes
-        -----
-        *Formal guarantee.* `rho`-zCDP for replacing one row: a row adds an integer between 0 and B^2
-        to the trace, which gets discrete Gaussian noise of variance ``B^4 / (2 rho)``.
-        """
-        cost = _cost(rho)
-        self._check_clipping(clipping)
-        lattice = self._lattice
-        variance = Fraction(lattice.bound**4, 2) / cost.rho
-        _check_variance(variance, cost)
-        self._budget.charge(cost, purpose)
-        exact = self._scan(GramTask(clipping, lattice, self._constant), purpose)
-        noisy = int(np.trace(exact)) + int(discrete_gaussian(self._bits, variance, 1)[0])
-        unit = (clipping.radius / lattice.clip) ** 2 / self.n_rows
+@dataclass(frozen=True, eq=False)
+class Trace(GaussianQuery):
+    """Ask for the trace of the second moment of the mapped and clipped rows: a `NoisyTrace`.
+
+    Parameters
+    ----------
+    clipping : Clipping
+        How rows are mapped and brought into a ball.
+    rho : number
+        What to spend.
+    purpose : str
+        What it pays for, for the receipt.
+
+    Notes
+    -----
+    *Formal guarantee.* `rho`-zCDP for replacing one row: a row adds an integer between 0 and B^2 to the
+    trace, which gets discrete Gaussian noise of variance ``B^4 / (2 rho)`` (``spectrum.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.core import Budget, Clipping, Curator, SeededBits, resolve_budget
+    >>> from dpcov.maps import identity_map
+    >>> from dpcov.rivals.queries import Trace
+    >>> from dpcov.sources import ArraySource
+    >>> rows = np.tile([[1.0, 0.0], [0.0, 2.0]], (500, 1))
+    >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
+    >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
+    >>> abs(curator.ask(Trace(Clipping(identity_map(2), 3.0), rho=1, purpose="trace")).value - 2.5) < 0.1
+    True
+    """
+
+    clipping: Clipping
+    rho: Number
+    purpose: str
+
+    def variance(self, table: Table) -> Fraction:
+        """Parameter of the noise, in squared lattice units."""
+        return Fraction(table.lattice.bound**4, 2) / self.cost.rho
+
+    def check(self, table: Table) -> None:
+        """Raise an `ArgumentError` for a clipping that does not fit, or noise that does not."""
+        self.clipping.check(table)
+        check_variance(self.variance(table), self.cost, "a trace")
+
+    def task(self, table: Table, bits: BitSource) -> RowTask:
+        """Return the exact Gram matrix."""
+        del bits
+        return GramTask(self.clipping, table.lattice, table.constant)
+
+    def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyTrace:
+        """Add noise to the exact trace."""
+        variance = self.variance(table)
+        noisy = int(np.trace(exact)) + int(discrete_gaussian(bits, variance, 1)[0])
+        unit = self.clipping.unit(table.lattice) / table.n_rows
         return NoisyTrace(noisy * unit, math.sqrt(variance) * unit)
-
-    def first_above(
-        self,
-        lattice_map: LatticeMap,
-        grid: LogNormGrid,
-        weights: Sequence[Sequence[int]],
-        thresholds: Sequence[int],
-        *,
-        epsilon: Number,
-        purpose: str,
-    ) -> int | None:
-        """Return the first k whose weighted count of rows, with noise, reaches its noisy threshold.
-
-        Parameters
-        ----------
-        lattice_map : LatticeMap
-            The public map.
-        grid : LogNormGrid
-            Public bins of the norms.
-        weights : sequence of sequences of int
-            For each k, what a row in each bin counts.
-        thresholds : sequence of int
-            For each k, what the sum over all rows is compared with.
-        epsilon : number
-            What to spend, however many k are passed.
-        purpose : str
-            What it pays for, for the receipt.
-
-        Returns
-        -------
-        int or None
-            None if no k passes.
-
-        Notes
-        -----
-        *Formal guarantee.* `epsilon`-DP for replacing one row, charged as (epsilon^2 / 2)-zCDP: the
-        sparse vector technique (Dwork and Roth 2014, Algorithm 1) in integers, with discrete Laplace
-        noise of scale ``2 D / epsilon`` on the threshold and ``4 D / epsilon`` on every sum. D is the
-        greatest spread of the weights of one k (``spectrum.md``).
-        """
-        budget_epsilon = as_fraction(epsilon, "epsilon")
-        if budget_epsilon <= 0:
-            raise ArgumentError(f"epsilon must be greater than 0, got {float(budget_epsilon):g}.")
-        self._check_map(lattice_map)
-        rows = [[int(weight) for weight in line] for line in weights]
-        if not rows or len(rows) != len(thresholds) or any(len(line) != grid.n_bins for line in rows):
-            raise ArgumentError("weights must have a line for each threshold and a weight for each bin.")
-        spread = max(1, *(max(line) - min(line) for line in rows))
-        self._budget.charge(approximate_cost(budget_epsilon, Fraction(0)), purpose)
-        counts = self._scan(LogNormTask(lattice_map, grid, self._constant), purpose).tolist()
-        shift = discrete_laplace(self._bits, 2 * spread / budget_epsilon)
-        for k, (line, threshold) in enumerate(zip(rows, thresholds, strict=True)):
-            exact = sum(weight * count for weight, count in zip(line, counts, strict=True))
-            noisy = exact + discrete_laplace(self._bits, 4 * spread / budget_epsilon)
-            if noisy >= int(threshold) + shift:
-                return k
-        return None
 
 
 def eigenvalue_error(n_rows: int, d: int, bound: int) -> int:
@@ -187,15 +200,3 @@ def _not_certified() -> ExactnessError:
         "Eigenvalues could not be certified. The LAPACK that NumPy uses here does not compute in IEEE "
         "float64, which the privacy guarantee rests on; nothing was released."
     )
-
-
-def _cost(rho: Number) -> PrivacyCost:
-    cost = PrivacyCost(as_fraction(rho, "rho"))
-    if cost.rho <= 0:
-        raise ArgumentError(f"rho must be greater than 0, got {float(cost.rho):g}.")
-    return cost
-
-
-def _check_variance(variance: Fraction, cost: PrivacyCost) -> None:
-    if variance > _LARGEST_NOISE_VARIANCE:
-        raise ArgumentError(f"rho={float(cost.rho):g} is too small for this question; ask for more.")

@@ -5,6 +5,7 @@ what privacy rests on. Every query here demands ``allow_unvetted=True``, and rec
 arithmetic". No default uses them.
 """
 
-from dpcov.rivals.queries.unvetted.queries import NoisyEigenpairs, StableMoment, UnvettedQueries
+from dpcov.rivals.queries.unvetted.eigenpairs import Eigenpairs, NoisyEigenpairs
+from dpcov.rivals.queries.unvetted.stable_moment import SampledMoment, StableMoment
 
-__all__ = ["NoisyEigenpairs", "StableMoment", "UnvettedQueries"]
+__all__ = ["Eigenpairs", "NoisyEigenpairs", "SampledMoment", "StableMoment"]

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource
-from dpcov.core.laplace import truncation_bound
-from dpcov.core.lattice import Block
-from dpcov.core.tasks import RowWorker, block_length
+from dpcov.paper.queries.laplace import truncation_bound
 from dpcov.rivals.queries.unvetted.floats import normals
 
 Matrix = NDArray[np.float64]
@@ -180,49 +178,3 @@ def _leverages(rows: Matrix, kept: NDArray[np.bool_]) -> NDArray[np.float64] | N
     mapped = np.linalg.solve(triangle.T, rows.T)
     leverages: NDArray[np.float64] = n * np.square(mapped).sum(axis=0)
     return leverages
-
-
-@dataclass(frozen=True, eq=False)
-class CollectTask:
-    """Copies the rows as they are, those that are not finite as zeros, into `rows`.
-
-    For tables in memory only, whose workers are threads of this process.
-    """
-
-    rows: Matrix
-    constant: bool
-
-    @property
-    def block_rows(self) -> int:
-        """The longest block that a worker takes."""
-        return block_length(self.rows.shape[1])
-
-    def worker(self) -> RowWorker:
-        """Return a new worker."""
-        return _CollectWorker(self)
-
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return nothing: positions play no part."""
-        del first_row, n_rows
-        return np.zeros(0, dtype=np.int64)
-
-    def with_notes(self, notes: NDArray[np.int64]) -> CollectTask:
-        """Return this task."""
-        del notes
-        return self
-
-
-class _CollectWorker:
-    def __init__(self, task: CollectTask) -> None:
-        self._task = task
-
-    def add(self, block: Block, first_row: int) -> None:
-        target = self._task.rows[first_row : first_row + len(block[0])]
-        for place, column in enumerate(block):
-            np.copyto(target[:, place], column, casting="unsafe")
-        if self._task.constant:
-            target[:, -1] = 1.0
-        target[~np.isfinite(target).all(axis=1)] = 0.0
-
-    def total(self) -> NDArray[np.int64]:
-        return np.zeros(0, dtype=np.int64)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 from dpcov.core.entropy import BitSource, uniform_below
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exponential import bernoulli_exp
+from dpcov.core.exponential import exp_enclosure, uniform_is_below
 
 _DIGITS = 50
 _GREATEST_PARAMETER = 10**5
@@ -54,6 +55,13 @@ def _geometric(bits: BitSource, scale: Fraction) -> int:
     while bernoulli_exp(bits, Fraction(1)):
         quotient += 1
     return (remainder + p * quotient) // q
+
+
+def bernoulli_exp(bits: BitSource, exponent: Fraction) -> bool:
+    """Return True with probability exactly exp(-`exponent`), for an exponent of at least 0."""
+    if exponent == 0:
+        return True
+    return uniform_is_below(bits, partial(exp_enclosure, exponent))
 
 
 def truncated_laplace(bits: BitSource, scale: Fraction, bound: int) -> int:

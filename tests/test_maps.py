@@ -4,9 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, integer_map
+from dpcov.core import (
+    ArgumentError,
+)
+from dpcov.core.lattice import MappedRows
+from dpcov.maps import integer_map, map_rounding
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 64])
@@ -43,3 +49,24 @@ def test_a_bad_map_is_refused(matrix: NDArray[np.float64]) -> None:
 def test_bad_sizes_are_refused(sizes: list[float]) -> None:
     with pytest.raises(ArgumentError, match="sizes"):
         integer_map(np.eye(2), sizes)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-6, 10), st.booleans())
+@settings(max_examples=100)
+def test_rounding_bounds_what_a_map_does_to_a_norm(seed: int, d: int, digits: float, sized: bool) -> None:  # noqa: FBT001
+    rng = np.random.default_rng(seed)
+    matrix = np.eye(d) + np.outer(rng.normal(size=d), np.eye(d)[-1]) * 10**digits
+    sizes = 10 ** rng.uniform(-3, 3, size=d)
+    lattice_map = integer_map(matrix, sizes if sized else None)
+    rows = rng.uniform(-1, 1, size=(50, d)) * sizes
+    mapped = MappedRows(lattice_map, len(rows))
+    mapped.load(rows.T, constant=False)
+    norms = np.sqrt(mapped.squares) * mapped.scaled(1.0)
+    wanted = np.linalg.norm(rows @ matrix.T, axis=1)
+    allowed = map_rounding(lattice_map, sizes) + 2.0**-24 * d * norms
+    assert (np.abs(norms - wanted) <= allowed * (1 + 1e-9)).all()
+    # The bound is proportional to the sizes, and no more than a few thousand times too careful.
+    assert map_rounding(lattice_map, 3 * sizes) == pytest.approx(3 * map_rounding(lattice_map, sizes))
+    if sized:
+        largest = float(np.linalg.norm(np.abs(matrix) @ sizes))
+        assert map_rounding(lattice_map, sizes) <= 1e-4 * largest

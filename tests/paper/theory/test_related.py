@@ -13,7 +13,7 @@ from dpcov.paper.theory import (
     tolerated_by_leverage,
     tolerated_by_recursion,
 )
-from dpcov.rivals.related import (
+from dpcov.paper.theory.related import (
     aden_ali_rows,
     aggregate_rate,
     alabi_rows,

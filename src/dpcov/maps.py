@@ -1,15 +1,23 @@
 """From a public matrix to a nearby integer map: arithmetic of public numbers, which sees no row.
 
-Privacy does not rest on it: whatever map comes out, ``lattice.md`` bounds the rows that it maps.
+Privacy does not rest on it: whatever map comes out, ``core/lattice.md`` bounds the rows that it maps.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcov.core.errors import ArgumentError
-from dpcov.core.lattice import GREATEST_COLUMN_EXPONENT, MAP_NORM_LOG2, LatticeMap
+from dpcov.core.lattice import (
+    ENTRY_NORM_LOG2,
+    GREATEST_COLUMN_EXPONENT,
+    MAP_NORM_LOG2,
+    LatticeMap,
+    entry_bits,
+)
 
 _NEGLIGIBLE_EXPONENT_SPREAD = 2
 _GREATEST_MAP_EXPONENT = 800
@@ -55,6 +63,21 @@ def integer_map(matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap
     diagonal = np.diagonal(coefficients)
     np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
     return LatticeMap(coefficients, float(np.ldexp(units, -magnitude)), exponents)
+
+
+def map_rounding(lattice_map: LatticeMap, sizes: ArrayLike) -> float:
+    """Return how far a row's image is at most from what `integer_map` was asked for.
+
+    `sizes` bound the entries of the row, and the result is proportional to them. It counts the rounding
+    of the row and of the coefficients (by at most 1/2 each, 1 on the diagonal); the image itself is
+    rounded as well, by at most 2^-24 d of its length.
+    """
+    d = lattice_map.n_columns
+    scaled = np.ldexp(np.asarray(sizes, dtype=np.float64), lattice_map.column_exponents)
+    row = float(scaled.max()) * 2.0 ** -entry_bits(d, ENTRY_NORM_LOG2)
+    columns = float(np.linalg.norm(lattice_map.coefficients, axis=0).sum())
+    coefficients = math.sqrt(d * (d - 1) / 8 + d)
+    return (row * columns + coefficients * float(np.linalg.norm(scaled))) / lattice_map.scale
 
 
 def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:

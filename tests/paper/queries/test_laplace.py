@@ -12,7 +12,12 @@ from scipy.stats import chi2
 
 from dpcov.core.entropy import SeededBits
 from dpcov.core.errors import ArgumentError
-from dpcov.core.laplace import discrete_laplace, laplace_tail_threshold, truncated_laplace, truncation_bound
+from dpcov.paper.queries.laplace import (
+    discrete_laplace,
+    laplace_tail_threshold,
+    truncated_laplace,
+    truncation_bound,
+)
 
 # The probability with which a correct sampler fails one statistical test. Seeds are fixed, so a
 # test that passes keeps passing.

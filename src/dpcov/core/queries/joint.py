@@ -1,0 +1,66 @@
+"""Several row tasks in one scan of the rows.
+
+The proof note is ``../order.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core.lattice import Block
+from dpcov.core.tasks import RowTask, RowWorker
+
+
+@dataclass(frozen=True, eq=False)
+class JointTask:
+    """Runs every block of rows through a worker of each task; the total is theirs, one after another."""
+
+    tasks: tuple[RowTask, ...]
+
+    @property
+    def block_rows(self) -> int:
+        """The longest block that a worker of every task takes."""
+        return min(task.block_rows for task in self.tasks)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the total."""
+        return (sum(math.prod(task.shape) for task in self.tasks),)
+
+    def worker(self) -> RowWorker:
+        """Return a new worker with a total of zero."""
+        return _JointWorker(self)
+
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return what each task knows about these positions: the lengths first, then one after another."""
+        parts = [task.notes(first_row, n_rows) for task in self.tasks]
+        return np.concatenate([np.array([len(part) for part in parts], dtype=np.int64), *parts])
+
+    def with_notes(self, notes: NDArray[np.int64]) -> JointTask:
+        """Return the joint task of the tasks for some rows alone."""
+        count = len(self.tasks)
+        ends = np.cumsum(notes[:count]) if len(notes) else np.zeros(count, dtype=np.int64)
+        parts = np.split(notes[count:], ends[:-1])
+        return JointTask(tuple(task.with_notes(part) for task, part in zip(self.tasks, parts, strict=True)))
+
+    def split(self, total: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return each task's own total."""
+        ends = np.cumsum([math.prod(task.shape) for task in self.tasks])
+        parts = np.split(total, ends[:-1])
+        return [part.reshape(task.shape) for task, part in zip(self.tasks, parts, strict=True)]
+
+
+class _JointWorker:
+    def __init__(self, task: JointTask) -> None:
+        self._workers = [part.worker() for part in task.tasks]
+
+    def add(self, block: Block, first_row: int) -> None:
+        for worker in self._workers:
+            worker.add(block, first_row)
+
+    def total(self) -> NDArray[np.int64]:
+        return np.concatenate([worker.total().ravel() for worker in self._workers])

@@ -1,0 +1,112 @@
+"""A row task run over a random sample of the rows only.
+
+The proof note is ``../order.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.core.entropy import BitSource
+from dpcov.core.lattice import Block
+from dpcov.core.sampling import random_positions, sampled_rows
+from dpcov.core.tasks import RowTask, RowWorker
+
+_SAMPLED_BLOCK = 1 << 16
+
+
+def sample_task(task: RowTask, n_rows: int, every: int, bits: BitSource) -> RowTask:
+    """Return `task` over one row in `every`, chosen at random; the task itself if that is all of them."""
+    if every == 1:
+        return task
+    # A new sample for every query: ``order.md`` says why.
+    return SampledTask(task, random_positions(bits, n_rows, sampled_rows(n_rows, every)))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledTask:
+    """Another task, run over some of the rows only.
+
+    Attributes
+    ----------
+    task : RowTask
+        It must not look at positions.
+    positions : ndarray of int64
+        Which rows, in ascending order.
+    """
+
+    task: RowTask
+    positions: NDArray[np.int64]
+
+    @property
+    def block_rows(self) -> int:
+        """The longest block that a worker takes."""
+        return _SAMPLED_BLOCK
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the total."""
+        return self.task.shape
+
+    def worker(self) -> RowWorker:
+        """Return a new worker with a total of zero."""
+        return _SampledWorker(self)
+
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+        """Return which of these rows are in the sample."""
+        first, last = np.searchsorted(self.positions, [first_row, first_row + n_rows])
+        return self.positions[first:last] - first_row
+
+    def with_notes(self, notes: NDArray[np.int64]) -> SampledTask:
+        """Return the task for these rows of a part."""
+        return replace(self, positions=notes)
+
+
+class _SampledWorker:
+    """Collects sampled rows until they fill a block."""
+
+    def __init__(self, task: SampledTask) -> None:
+        self._positions = task.positions
+        self._capacity = task.task.block_rows
+        self._worker = task.task.worker()
+        self._rows = np.empty((0, 0))
+        self._filled = 0
+
+    def add(self, block: Block, first_row: int) -> None:
+        first, last = np.searchsorted(self._positions, [first_row, first_row + len(block[0])])
+        chosen = self._positions[first:last] - first_row
+        if self._rows.shape[0] == 0:
+            # As the block lies in memory, row by row or column by column.
+            by_row = isinstance(block, np.ndarray)
+            self._rows = np.empty((len(block), self._capacity), order="F" if by_row else "C")
+        while len(chosen):
+            room = self._capacity - self._filled
+            self._take(block, chosen[:room])
+            chosen = chosen[room:]
+            if self._filled == self._capacity:
+                self._flush()
+
+    def _take(self, block: Block, chosen: NDArray[np.int64]) -> None:
+        target = self._rows[:, self._filled : self._filled + len(chosen)]
+        with np.errstate(all="ignore"):
+            if isinstance(block, np.ndarray) and block.dtype == np.float64 and block.flags.f_contiguous:
+                # Whole rows at once; "clip" only spares a copy, as all positions lie inside.
+                np.take(block.T, chosen, axis=0, out=target.T, mode="clip")
+            elif isinstance(block, np.ndarray):
+                np.copyto(target.T, block.T[chosen], casting="unsafe")
+            else:
+                for place, column in zip(target, block, strict=True):
+                    np.copyto(place, column[chosen], casting="unsafe")
+        self._filled += len(chosen)
+
+    def _flush(self) -> None:
+        if self._filled:
+            self._worker.add(self._rows[:, : self._filled], 0)
+            self._filled = 0
+
+    def total(self) -> NDArray[np.int64]:
+        self._flush()
+        return self._worker.total()
