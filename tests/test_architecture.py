@@ -41,6 +41,8 @@ def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+# What every room but the core may use: none of it has anything to do with rows.
+TOOLS = ("dpcov.arrays", "dpcov.checks", "dpcov._extras")
 QUERIES = files("paper/queries", "rivals/queries")
 # These two open tables themselves, as `release` does.
 FRONT = {ROOT / "paper" / "parameters.py", ROOT / "rivals" / "compare.py"}
@@ -137,7 +139,7 @@ def test_the_default_loads_no_rival() -> None:
 
 @pytest.mark.parametrize("path", files("sources"), ids=place)
 def test_sources_see_the_core_only(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.sources", "dpcov._extras")
+    assert not outside(path, "dpcov.core", "dpcov.sources", *TOOLS)
 
 
 def sees_public_names_only(path: Path) -> bool:
@@ -152,22 +154,31 @@ def sees_public_names_only(path: Path) -> bool:
 @pytest.mark.parametrize("path", ESTIMATORS, ids=place)
 def test_methods_see_public_names_of_the_core_and_theory_only(path: Path) -> None:
     rooms = ("dpcov.methods", "dpcov.paper", "dpcov.rivals")
-    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.maps", *rooms)
+    assert not outside(path, "dpcov.core", "dpcov.laws", "dpcov.maps", *TOOLS, *rooms)
     assert sees_public_names_only(path)
     # The first looks at rows, and is for public ones; the others open tables.
     closed = ("dpcov.paper.theory.public_rows", "dpcov.paper.parameters", "dpcov.rivals.compare")
     assert not [name for name in imports(path) if name.startswith(closed)]
 
 
+@pytest.mark.parametrize("path", files("linear"), ids=place)
+def test_linear_questions_know_no_method_and_no_source(path: Path) -> None:
+    assert not outside(path, "dpcov.core", "dpcov.laws", *TOOLS, "dpcov.linear")
+
+
+@pytest.mark.parametrize("name", ["laws", "checks", "arrays", "_extras"])
+def test_laws_and_tools_see_the_core_only(name: str) -> None:
+    assert not outside(ROOT / f"{name}.py", "dpcov.core", "dpcov.arrays")
+
+
 @pytest.mark.parametrize("path", files("methods"), ids=place)
 def test_the_default_does_not_know_the_other_rooms(path: Path) -> None:
-    if path.name != "registry.py":
-        assert not [name for name in imports(path) if name.startswith(("dpcov.paper", "dpcov.rivals"))]
+    assert not [name for name in imports(path) if name.startswith(("dpcov.paper", "dpcov.rivals"))]
 
 
 @pytest.mark.parametrize("path", files("paper/theory"), ids=place)
 def test_theory_sees_public_names_of_the_core_only_and_no_curator(path: Path) -> None:
-    assert not outside(path, "dpcov.core", "dpcov.checks", "dpcov.paper.theory")
+    assert not outside(path, "dpcov.core", *TOOLS, "dpcov.paper.theory")
     assert sees_public_names_only(path)
     assert "dpcov.core.Curator" not in set(imports(path))
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt
-from dpcov.methods import NoiseLaw, TailLaw
+from dpcov.laws import LossLaw, NoiseLaw
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=64)
 TEXT = st.text(max_size=12)
@@ -27,7 +27,7 @@ TEXT = st.text(max_size=12)
 
 def small_release() -> dpcov.Release:
     """A release with every part that a file can have."""
-    tail = TailLaw(
+    spread = LossLaw(
         np.array([3.0, 0.1]),
         np.array([0.2, -1 / 3]),
         np.array([0.1, 0.7]),
@@ -35,12 +35,12 @@ def small_release() -> dpcov.Release:
         directions=2,
         restored=0.01,
     )
-    along = replace(tail, rows=np.array([1.0]), shape=np.zeros(1), spread=np.ones(1), directions=1)
+    along = replace(spread, rows=np.array([1.0]), shape=np.zeros(1), spread=np.ones(1), directions=1)
     along = replace(along, along=np.array([0.1, -1e-300, 3.0, 1 / 3]), tilt=0.07)
     made = make_release(
         make_rows(),
         names=("a", 'quoted "b", with a comma', "line\nbreak", "Größe"),
-        tail=(tail, along),
+        losses=(spread, along),
     )
     charges = (
         Charge("first", PrivacyCost(Fraction(1, 3))),
@@ -63,8 +63,8 @@ def assert_same(first: dpcov.Release, second: dpcov.Release) -> None:
     if first.noise is not None and second.noise is not None:
         pairs.append((first.noise.inverse, second.noise.inverse))
         assert first.noise.sigma == second.noise.sigma
-    assert len(first.tail) == len(second.tail)
-    for law, other_law in zip(first.tail, second.tail, strict=True):
+    assert len(first.losses) == len(second.losses)
+    for law, other_law in zip(first.losses, second.losses, strict=True):
         pairs += [(getattr(law, part), getattr(other_law, part)) for part in ("rows", "shape", "spread")]
         for part in ("radius", "directions", "restored", "restored_constant", "tilt"):
             assert getattr(law, part) == getattr(other_law, part)
@@ -116,7 +116,7 @@ def test_every_release_survives(tmp_path_factory: pytest.TempPathFactory, data: 
         columns=names,
         intercept=intercept,
         noise=noise,
-        tail=(),
+        losses=(),
         diagnostics={data.draw(TEXT): data.draw(st.floats(allow_nan=False))},
         _matrix=matrix,
     )

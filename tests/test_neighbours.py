@@ -308,7 +308,7 @@ def test_a_diagnostic_that_tells_of_a_row_is_noticed(tmp_path: Path, monkeypatch
         estimate = run(self, curator, *arguments, **options)
         exact = float(np.square(next(tables)).sum())
         return Estimate(
-            estimate.second_moment, {**estimate.diagnostics, "trace": exact}, estimate.noise, estimate.tail
+            estimate.second_moment, {**estimate.diagnostics, "trace": exact}, estimate.noise, estimate.losses
         )
 
     monkeypatch.setattr(Method, "run", leaking)

@@ -45,5 +45,5 @@ def test_a_bar_shows_nothing_that_depends_on_the_rows(
 
 
 def test_progress_must_be_a_choice() -> None:
-    with pytest.raises(dpcov.ArgumentError, match="progress must be True, False or None"):
+    with pytest.raises(dpcov.ArgumentError, match="progress must be True or False"):
         dpcov.release(rows(), rho=1, progress="yes")  # type: ignore[arg-type]

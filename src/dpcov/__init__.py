@@ -3,29 +3,33 @@
 Differentially private (zCDP) to the last bit: exact integers, exact noise, an exact budget.
 """
 
+from __future__ import annotations
+
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dpcov._version import VERSION
-from dpcov.artefact import load
-from dpcov.core import (
-    ArgumentError,
-    ArtefactError,
-    BudgetError,
-    DpcovError,
-    LedgerError,
-    NoAnswerError,
-    Receipt,
-    UnresolvedError,
-)
-from dpcov.ledger import Ledger
-from dpcov.linear import Answer, Components, Regression
-from dpcov.methods import methods
-from dpcov.paper import theory
-from dpcov.paper.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
-from dpcov.plan import Plan, plan
-from dpcov.release import Release, covariance, release, second_moment
 
 if TYPE_CHECKING:
+    from dpcov.artefact import load
+    from dpcov.core import (
+        ArgumentError,
+        ArtefactError,
+        BudgetError,
+        DpcovError,
+        LedgerError,
+        NoAnswerError,
+        Receipt,
+        UnresolvedError,
+    )
+    from dpcov.ledger import Ledger
+    from dpcov.linear import Answer, Components, Regression
+    from dpcov.methods import methods
+    from dpcov.paper import theory
+    from dpcov.paper.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
+    from dpcov.plan import Plan, plan
+    from dpcov.release import Release, covariance, release, second_moment
     from dpcov.rivals.compare import Comparison, compare
 
 __version__ = VERSION
@@ -60,11 +64,47 @@ __all__ = [
     "theory",
 ]
 
+# Where each name is, as above: imported when it is first used, so that a part loads no other room.
+_HOMES = {
+    "dpcov.artefact": ["load"],
+    "dpcov.core": [
+        "ArgumentError",
+        "ArtefactError",
+        "BudgetError",
+        "DpcovError",
+        "LedgerError",
+        "NoAnswerError",
+        "Receipt",
+        "UnresolvedError",
+    ],
+    "dpcov.ledger": ["Ledger"],
+    "dpcov.linear": ["Answer", "Components", "Regression"],
+    "dpcov.methods": ["methods"],
+    "dpcov.paper": ["theory"],
+    "dpcov.paper.parameters": ["covering_radius", "enclosing_ball", "least_eigenvalue", "subsamplability"],
+    "dpcov.plan": ["Plan", "plan"],
+    "dpcov.release": ["Release", "covariance", "release", "second_moment"],
+    "dpcov.rivals.compare": ["Comparison", "compare"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-def __getattr__(name: str) -> Any:
-    # The related work is imported when it is asked for: nobody who releases with the default loads it.
-    if name in {"Comparison", "compare"}:
-        from dpcov.rivals import compare as module  # noqa: PLC0415
 
-        return getattr(module, name)
-    raise AttributeError(f"module 'dpcov' has no attribute {name!r}")
+class _Package(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'dpcov' has no attribute {name!r}")
+        # As "from home import name" does, which also finds a module.
+        found = getattr(__import__(_HOME_OF[name], fromlist=[name]), name)
+        vars(self)[name] = found
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Importing ``dpcov.release`` would put the module in the place of the function of that name.
+        if name not in _HOME_OF or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError, ArtefactError
-
-Array = NDArray[np.float64]
 
 MANIFEST = "manifest.json"
 _MOST_MANIFEST_BYTES = 1 << 26
@@ -66,9 +64,19 @@ def write_archive(
     path : path
         Replaced in one step: never half-written.
     manifest : mapping
-        Plain values.
+        Numbers, texts, lists and mappings that JSON can hold.
     tables : mapping
         By file name: the header and a matrix.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpcov.archive import ArchiveReader, write_archive
+    >>> write_archive("means.zip", {"rows": 2}, {"means.csv": (("age",), np.array([[41.5]]))})
+    >>> with ArchiveReader(Path("means.zip")) as archive:
+    ...     archive.manifest["rows"], archive.table("means.csv", ["age"], 1)
+    (2, array([[41.5]]))
     """
     texts = {name: _table_text(header, matrix) for name, (header, matrix) in tables.items()}
     checksums = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}

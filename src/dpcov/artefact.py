@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
+from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import CONSTANT
-from dpcov.methods import NoiseLaw, TailLaw
 from dpcov.release import Release
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 FORMAT = "dpcov release"
 SCHEMA_VERSION = 2
 
-_MOMENT, _NOISE, _TAIL = "second_moment.csv", "noise_map.csv", "tail.csv"
-_TAIL_HEADER = ("rows", "shape", "spread")
-_TAIL_NUMBERS = ("radius", "restored", "restored_constant", "tilt")
+# In the format, the laws of losses are called the tail.
+_MOMENT, _NOISE, _LOSSES = "second_moment.csv", "noise_map.csv", "tail.csv"
+_LOSS_HEADER = ("rows", "shape", "spread")
+_LOSS_NUMBERS = ("radius", "restored", "restored_constant", "tilt")
 _MOST_COLUMNS = 20_000
 _MOST_LAWS = 100_000
 _RATIONAL = re.compile(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?")
@@ -42,18 +42,18 @@ def save_release(release: Release, path: str | Path) -> None:
     Parameters
     ----------
     release : Release
-        What to write.
+        The release to write.
     path : path
         Usually with the suffix ``.dpcov``. An existing file is replaced in one step.
     """
     names = _names(release.columns, intercept=release.intercept)
     tables: dict[str, tuple[tuple[str, ...], Array]] = {_MOMENT: (names, release._matrix)}  # noqa: SLF001
-    noise, tail = release.noise, release.tail
+    noise, losses = release.noise, release.losses
     if noise is not None:
         tables[_NOISE] = (tuple(f"n{i}" for i in range(len(names))), noise.inverse)
-    if tail:
-        laws = [np.column_stack([law.rows, law.shape, law.spread]) for law in tail]
-        tables[_TAIL] = (_TAIL_HEADER, np.vstack(laws))
+    if losses:
+        laws = [np.column_stack([law.rows, law.shape, law.spread]) for law in losses]
+        tables[_LOSSES] = (_LOSS_HEADER, np.vstack(laws))
     manifest = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -76,9 +76,9 @@ def save_release(release: Release, path: str | Path) -> None:
                 "laws": len(law.rows),
                 "directions": law.directions,
                 "along": None if law.along is None else law.along.tolist(),
-                **{name: getattr(law, name) for name in _TAIL_NUMBERS},
+                **{name: getattr(law, name) for name in _LOSS_NUMBERS},
             }
-            for law in tail
+            for law in losses
         ],
         "diagnostics": to_plain(release.diagnostics),
         "versions": dict(release.versions),
@@ -141,7 +141,7 @@ def _read_release(archive: ArchiveReader) -> Release:
         diagnostics=from_plain(_typed(manifest["diagnostics"], dict)),
         intercept=intercept,
         noise=_read_noise(archive, len(names)),
-        tail=_read_tail(archive, len(columns)),
+        losses=_read_losses(archive, len(columns)),
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
     )
@@ -165,14 +165,14 @@ def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
     return NoiseLaw(inverse, sigma)
 
 
-def _read_tail(archive: ArchiveReader, n_columns: int) -> tuple[TailLaw, ...]:
+def _read_losses(archive: ArchiveReader, n_columns: int) -> tuple[LossLaw, ...]:
     stored = _typed(archive.manifest["tail"], list)
     counts = [_whole(law["laws"]) for law in stored]
     if sum(counts) > _MOST_LAWS:
         raise ValueError("its tail has too many laws")
     if not stored:
         return ()
-    table = archive.table(_TAIL, _TAIL_HEADER, sum(counts))
+    table = archive.table(_LOSSES, _LOSS_HEADER, sum(counts))
     parts = np.split(table, np.cumsum(counts)[:-1])
     laws = tuple(_read_law(law, part, n_columns) for law, part in zip(stored, parts, strict=True))
     if sum(law.along is None for law in laws) > 1:
@@ -180,9 +180,9 @@ def _read_tail(archive: ArchiveReader, n_columns: int) -> tuple[TailLaw, ...]:
     return laws
 
 
-def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> TailLaw:
+def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> LossLaw:
     rows, shape, spread = np.ascontiguousarray(table.T)
-    numbers = {name: _real(stored[name]) for name in _TAIL_NUMBERS}
+    numbers = {name: _real(stored[name]) for name in _LOSS_NUMBERS}
     along = None
     if stored["along"] is not None:
         along = np.array([_real(number) for number in _typed(stored["along"], list)])
@@ -191,7 +191,7 @@ def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> TailLa
     )
     if not (sound and min(numbers.values()) >= 0 and (along is None or len(along) == n_columns)):
         raise ValueError("its tail is no law")
-    return TailLaw(rows, shape, spread, directions=_whole(stored["directions"]), along=along, **numbers)
+    return LossLaw(rows, shape, spread, directions=_whole(stored["directions"]), along=along, **numbers)
 
 
 def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:
@@ -222,7 +222,17 @@ def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
 
 
 def to_plain(value: Any) -> Any:
-    """Return what JSON can hold; a float that is not finite becomes ``{"float": "inf"}``."""
+    """Return what JSON can hold; a float that is not finite becomes ``{"float": "inf"}``.
+
+    Examples
+    --------
+    >>> import math
+    >>> from dpcov.artefact import from_plain, to_plain
+    >>> to_plain({"bounds": (0.5, math.inf)})
+    {'bounds': [0.5, {'float': 'inf'}]}
+    >>> from_plain(to_plain({"bounds": (0.5, math.inf)}))
+    {'bounds': [0.5, inf]}
+    """
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

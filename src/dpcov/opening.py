@@ -49,7 +49,18 @@ class Access(TypedDict, total=False):
 def opened(
     data: Any, limit: PrivacyCost, method: str, *, constant: bool = False, **access: Unpack[Access]
 ) -> Iterator[Curator]:
-    """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger."""
+    """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> import numpy as np
+    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.opening import opened
+    >>> with opened(np.ones((20, 3)), PrivacyCost(Fraction(1)), "example") as curator:
+    ...     curator.n_rows, curator.columns
+    (20, ('x0', 'x1', 'x2'))
+    """
     rng = access.get("rng")
     bits = OSEntropy() if rng is None else SeededBits(rng)
     paid = budget_for(

@@ -17,8 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri
 
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
-from dpcov.core.budget import Number
+from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
 from dpcov.methods import find_method, methods
 from dpcov.paper.queries import groups_for_noise
 from dpcov.paper.theory.bounds import Bound, least_rows
@@ -44,7 +43,7 @@ class PlanEntry:
     Attributes
     ----------
     method : str
-        Its name.
+        The method's name, as in ``dpcov.methods()``; with ``-paper``, with the constants of the paper.
     error : float
         Relative error in the worst direction, ``|S^-1/2 S~ S^-1/2 - I|``: predicted if the rows were given.
         Infinite where nothing is promised, NaN where the method needs epsilon and delta and has none.
@@ -76,17 +75,17 @@ class Plan:
     n_columns : int
         Columns, the constant one included.
     rho : float
-        The budget.
+        The budget in zCDP.
     epsilon, delta : float or None
         For methods that need them.
     condition : float
-        Largest over least eigenvalue.
+        The ratio of the largest to the least eigenvalue that the answers are about.
     failure : float
-        With which guarantees may fail.
+        The probability with which a guarantee may fail.
     n_rows, error : float or None
         The one that was given.
     entries : tuple of PlanEntry
-        The answers.
+        One answer for each method.
 
     Notes
     -----

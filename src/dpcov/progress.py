@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-from dpcov.core import ArgumentError, Report
+from dpcov.checks import flag
+from dpcov.core import Report
 
 
 class ScanBars:
@@ -24,9 +25,7 @@ class ScanBars:
     """
 
     def __init__(self, *, show: bool | None = None) -> None:
-        if show is not None and not isinstance(show, bool):
-            raise ArgumentError(f"progress must be True, False or None, got {show!r}.")
-        self._disable = None if show is None else not show
+        self._disable = None if show is None else not flag(show, "progress")
         self._scans = 0
 
     @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -12,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._version import VERSION
-from dpcov.core import ArgumentError, Receipt, resolve_budget
-from dpcov.core.budget import Number
+from dpcov.arrays import Array
+from dpcov.checks import count, flag
+from dpcov.core import ArgumentError, Number, Receipt
+from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
 from dpcov.linear.components import principal_components, spectrum
 from dpcov.linear.frames import html_table
 from dpcov.linear.regression import regress
-from dpcov.methods import NoiseLaw, TailLaw, find_method, methods
+from dpcov.methods import find_method, methods
 from dpcov.opening import opened
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +42,7 @@ class Release:
     n_rows : int
         The public number of rows.
     method : str
-        Which method made it.
+        The name of the method that made it.
     options : mapping
         What the method was told.
     receipt : Receipt
@@ -55,7 +53,7 @@ class Release:
         Whether the matrix has a last row and column for the constant.
     noise : NoiseLaw, optional
         The law of the noise in the matrix.
-    tail : tuple of TailLaw
+    losses : tuple of LossLaw
         What shrinking long rows took away; empty where that is not known.
     versions : mapping
         Of dpcov, numpy and Python, at the time of the release.
@@ -82,17 +80,17 @@ class Release:
     diagnostics: Mapping[str, Any]
     intercept: bool
     noise: NoiseLaw | None
-    tail: tuple[TailLaw, ...]
+    losses: tuple[LossLaw, ...]
     versions: Mapping[str, str]
     _matrix: Array
 
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self.columns, self.n_rows, self._matrix, self.noise, self.tail)
+        return Questions(self.columns, self.n_rows, self._matrix, self.noise, self.losses)
 
     @property
     def unresolved(self) -> tuple[Combination, ...]:
-        """The combinations of columns that could not be told from noise, and how small they are.
+        """The independent combinations of columns that lie below the noise, each with a bound on its size.
 
         Examples
         --------
@@ -105,6 +103,23 @@ class Release:
         ['weight + 0.5 excess - 0.5 height']
         """
         return self._questions.unresolved
+
+    @property
+    def resolved(self) -> int | None:
+        """How many independent combinations of columns stand above the noise.
+
+        All but those in `unresolved`; None where the law of the noise is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> people = np.column_stack([people, people[:, 0] - 2 * people[:, 1]])
+        >>> dpcov.release(people, rho=1, columns=["height", "weight", "excess"]).resolved
+        2
+        """
+        return self._questions.resolved
 
     def second_moment(self, *, sampling: bool = False) -> Answer:
         """Return the mean of ``x x^T`` over the rows; with an intercept, its column is the last.
@@ -237,7 +252,7 @@ class Release:
         Raises
         ------
         UnresolvedError
-            If a combination of the predictors cannot be told from noise, and `ridge` is 0.
+            If a combination of the predictors is below the noise, and `ridge` is 0.
 
         Examples
         --------
@@ -358,13 +373,12 @@ class Release:
         >>> made.sample(10_000, np.random.default_rng(1)).mean(axis=0).round()
         array([170.,  62.])
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise ArgumentError(f"n must be a whole number, at least 0, got {n!r}.")
+        size = count(n, "n", at_least=0)
         mean, covariance = self.mean(columns).values, self.covariance(columns).values
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         generator = np.random.default_rng() if rng is None else rng
-        return np.asarray(mean + generator.standard_normal((n, len(mean))) @ root.T)
+        return np.asarray(mean + generator.standard_normal((size, len(mean))) @ root.T)
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file that needs neither dpcov nor pickle to be read.
@@ -395,12 +409,10 @@ class Release:
             f"method '{self.method}'{unvetted}",
             spent,
         ]
-        error = self.diagnostics.get("predicted_error", math.nan)
-        if "resolved" in self.diagnostics:
-            of = len(self._matrix)
-            facts.append(
-                f"{self.diagnostics['resolved']} of {of} directions resolved, each within {error:.1%}"
-            )
+        if self.resolved is not None:
+            error = self.diagnostics.get("predicted_error")
+            each = f", each within {error:.1%}" if self.resolved and error is not None else ""
+            facts.append(f"{self.resolved} of {len(self.columns)} directions resolved{each}")
         return facts
 
     def __repr__(self) -> str:
@@ -486,14 +498,10 @@ def release(
     >>> made.receipt.epsilon(1e-6) <= 1
     True
     """
-    if not isinstance(intercept, bool):
-        raise ArgumentError(f"intercept must be True or False, got {intercept!r}.")
+    flag(intercept, "intercept")
     chosen = find_method(method)
-    chosen.check(options)
     chosen.check_consent(allow_unvetted=allow_unvetted)
-    limit = resolve_budget(
-        rho=rho, epsilon=epsilon, delta=delta, approximate_share=chosen.delta_share(options)
-    )
+    limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
     with opened(
         data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
         ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
@@ -508,7 +516,7 @@ def release(
         diagnostics=estimate.diagnostics,
         intercept=intercept,
         noise=estimate.noise,
-        tail=estimate.tail,
+        losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
     )

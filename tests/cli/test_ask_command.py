@@ -93,7 +93,7 @@ def test_columns_are_chosen_by_name_even_with_commas(release: dpcov.Release) -> 
 def test_a_summary_in_words(release: dpcov.Release) -> None:
     shown = run("dpcov ask out.dpcov summary")
     assert shown.exit_code == 0, shown.stderr
-    for text in ("5,000", "rho=1", "cannot be told from a constant", "at most a factor of e^", "a, b, c"):
+    for text in ("5,000", "rho=1", "is below the noise", "at most a factor of e^", "a, b, c"):
         assert text in shown.stdout
     facts = json.loads(ask("summary", "--json").stdout)
     assert facts["rows"] == 5000
@@ -134,7 +134,7 @@ def test_failures_have_codes_and_one_line(line: str, code: int, message: str, tm
 def test_noise_is_not_an_answer() -> None:
     failed = ask("regress", "b", "--on", 'a,c,"a, less c"')
     assert failed.exit_code == 6
-    assert "cannot be told from a constant" in failed.stderr
+    assert "is below the noise" in failed.stderr
 
 
 def test_the_report_again(release: dpcov.Release, tmp_path: Path) -> None:

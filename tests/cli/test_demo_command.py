@@ -20,7 +20,7 @@ def test_the_whole_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert shown.exit_code == 0, shown.stderr
     told = shown.stdout
     assert "Another release at epsilon=2 is refused: dataset 'flights' has rho=" in told
-    assert "sched_dep_time - 100 hour - minute cannot be told from a constant" in told
+    assert "sched_dep_time - 100 hour - minute is below the noise" in told
     facts = json.loads(run("dpcov demo --json").stdout)
     folder = tmp_path / "demo-output"
     assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "flights.dpcov", "report.html"]

@@ -256,7 +256,7 @@ def answers_of(release: dpcov.Release) -> dict[str, Any]:
     return {
         "_matrix": release._matrix,
         "noise": release.noise,
-        "tail": release.tail,
+        "losses": release.losses,
         "diagnostics": release.diagnostics,
         "receipt": release.receipt,
     }

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcov import Release
 from dpcov.core import PrivacyCost, Receipt
-from dpcov.methods import NoiseLaw, TailLaw
+from dpcov.laws import LossLaw, NoiseLaw
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def make_release(
     noise: float = 1e-6,
     names: tuple[str, ...] | None = None,
     intercept: bool = True,
-    tail: tuple[TailLaw, ...] = (),
+    losses: tuple[LossLaw, ...] = (),
     rng: np.random.Generator | None = None,
 ) -> Release:
     """A release of exactly the rows' second moment, plus noise of this size in white coordinates if `rng`."""
@@ -48,7 +48,7 @@ def make_release(
         diagnostics={},
         intercept=intercept,
         noise=NoiseLaw(root, noise),
-        tail=tail,
+        losses=losses,
         versions={"dpcov": "0"},
         _matrix=(moment + moment.T) / 2,
     )

@@ -40,7 +40,7 @@ def test_ridge_is_that_of_scikit_learn_on_columns_of_variance_one() -> None:
 def test_a_feature_given_twice_needs_ridge() -> None:
     table = features()[:, [0, 0, 1]]
     plain = PrivateLinearRegression(rho=0.5)
-    with pytest.raises(dpcov.UnresolvedError, match="x0 - x1 cannot be told from a constant"):
+    with pytest.raises(dpcov.UnresolvedError, match="x0 - x1 is below the noise"):
         plain.fit(table, target())
     ridge = PrivateRidge.from_release(plain.release_, target="target")
     assert np.abs(ridge.coef_[0] - ridge.coef_[1]) < 0.1
@@ -123,7 +123,7 @@ def test_a_pipeline_of_two_spends_twice_and_says_so() -> None:
 
 @pytest.mark.parametrize("ridge", [0, -1, float("nan"), float("inf"), True, "small"])
 def test_a_bad_penalty_is_refused(ridge: Any) -> None:
-    with pytest.raises(dpcov.ArgumentError, match="ridge must be a finite number greater than 0"):
+    with pytest.raises(dpcov.ArgumentError, match="ridge must be"):
         PrivateRidge(ridge, rho=0.5).fit(features(), target())
 
 

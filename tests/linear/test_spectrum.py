@@ -5,7 +5,7 @@ import pytest
 from helpers.linear_tables import make_release, make_rows
 
 from dpcov import UnresolvedError
-from dpcov.methods import TailLaw
+from dpcov.laws import LossLaw
 
 
 def test_eigenvalues_are_those_of_the_correlation() -> None:
@@ -34,7 +34,7 @@ def test_a_repeated_column_is_below_the_floor_and_a_constant_one_left_out() -> N
     spectrum = release.spectrum()
     assert spectrum.columns == ("x0", "x1", "x2", "x3")
     assert (spectrum.eigenvalues.values > spectrum.floor).tolist() == [True, True, True, False]
-    with pytest.raises(UnresolvedError, match="no column's own spread"):
+    with pytest.raises(UnresolvedError, match="every column is below the noise"):
         make_release(np.full((100, 2), [1.0, 2.0]), noise=1e-4).spectrum()
 
 
@@ -62,14 +62,14 @@ def test_variances_are_the_diagonal_of_the_covariance() -> None:
     np.testing.assert_array_equal(release.variance(["x2"]).values, variance.values[2:3])
 
 
-@pytest.mark.parametrize("with_tail", [False, True])
-def test_what_differs_from_zero_is_what_its_interval_leaves_out(*, with_tail: bool) -> None:
+@pytest.mark.parametrize("with_losses", [False, True])
+def test_what_differs_from_zero_is_what_its_interval_leaves_out(*, with_losses: bool) -> None:
     ones = np.ones(3)
-    tail = TailLaw(
+    law = LossLaw(
         20 * ones, 0.2 * ones, 0.3 * ones, radius=4.0, directions=5, restored=0.01, restored_constant=0.0
     )
     rows = np.random.default_rng(1).standard_normal((500, 4))
-    release = make_release(rows, noise=0.1, tail=(tail,) if with_tail else ())
+    release = make_release(rows, noise=0.1, losses=(law,) if with_losses else ())
     answer = release.correlation()
     for level in (0.5, 0.95):
         lower, upper = answer.interval(level)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpcov.core import ArgumentError
+from dpcov.laws import LossLaw
 from dpcov.linear import uncertainty
-from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
-from dpcov.methods.whitening.tail import TailLaw
+from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
 
 Array = NDArray[np.float64]
 
@@ -20,8 +20,8 @@ def make_response(noise: float, own: float, cross: float, trace: float, constant
     return Response(*(np.array([part]) for part in (noise, own, cross, trace, constant)))
 
 
-def make_tail(rows: float = 30.0, directions: int = 5, restored: float = 0.0) -> TailLaw:
-    return TailLaw(
+def make_law(rows: float = 30.0, directions: int = 5, restored: float = 0.0) -> LossLaw:
+    return LossLaw(
         rows=np.full(128, rows),
         shape=np.full(128, 0.1),
         spread=np.full(128, 0.2),
@@ -47,17 +47,17 @@ def test_levels_that_are_none(level: float) -> None:
         ErrorLaw(1.0, 10.0, None).interval(np.zeros(1), make_response(1, 1, 0, 0, 0), level, sampling=False)
 
 
-def direct_losses(tail: TailLaw, quadratic: Array, n_rows: int, draws: int) -> Array:
+def direct_losses(loss: LossLaw, quadratic: Array, n_rows: int, draws: int) -> Array:
     """What clipping takes from ``<Q, .>``, by drawing whole rows."""
     rng = np.random.default_rng(7)
     lost = np.zeros(draws)
     for draw in range(draws):
-        count = rng.poisson(tail.rows[0])
-        norms = tail.radius * tail.norms(1 - rng.random(count), 0)
+        count = rng.poisson(loss.rows[0])
+        norms = loss.radius * loss.norms(1 - rng.random(count), 0)
         directions = rng.standard_normal((count, len(quadratic)))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         rows = norms[:, None] * directions
-        clipped = tail.radius * directions
+        clipped = loss.radius * directions
         lost[draw] = np.sum((rows.T @ rows - clipped.T @ clipped) * quadratic) / n_rows
     return lost
 
@@ -67,16 +67,16 @@ def test_simulated_losses_have_the_law_of_whole_rows(seed: int, monkeypatch: pyt
     # Directions of whole rows are uniform; uncertain shares come on top of that.
     monkeypatch.setattr(uncertainty, "_EVENNESS", 1e6)
     rng = np.random.default_rng(seed)
-    tail, n_rows = make_tail(), 1000
+    loss, n_rows = make_law(), 1000
     a, b = rng.standard_normal((2, 5))
     quadratic = (np.outer(a, b) + np.outer(b, a)) / 2
-    expected = direct_losses(tail, quadratic, n_rows, 4000)
+    expected = direct_losses(loss, quadratic, n_rows, 4000)
     response = make_response(0.0, float(np.square(quadratic).sum()), 0.0, float(np.trace(quadratic)), 0.0)
-    found = Losses([tail], n_rows, has_constant=False).missing(response)[0]
+    found = LossDraws([loss], n_rows, has_constant=False).missing(response)[0]
     # 512 draws: the mean is off by 4.5 standard errors once in 10^5, the sd by 30% less often still.
     assert abs(found.mean() - expected.mean()) < 4.5 * expected.std() / math.sqrt(len(found))
     assert found.std() == pytest.approx(expected.std(), rel=0.3)
-    wrong = Losses([make_tail(rows=60.0)], n_rows, has_constant=False).missing(response)[0]
+    wrong = LossDraws([make_law(rows=60.0)], n_rows, has_constant=False).missing(response)[0]
     assert abs(wrong.std() / expected.std() - 1) > 0.2
 
 
@@ -88,29 +88,29 @@ def heavy_response(quadratic: Array, vector: Array) -> Response:
 
 
 def test_losses_along_a_heavy_direction_are_those_of_its_rows() -> None:
-    tail = replace(make_tail(directions=1), along=np.eye(5)[0])
+    loss = replace(make_law(directions=1), along=np.eye(5)[0])
     rng, n_rows, vector = np.random.default_rng(0), 1000, np.eye(5)[0]
     a = np.array([0.6, 0.8, 0.0, 0.0, 0.0])
-    found = Losses([tail], n_rows, has_constant=True).missing(heavy_response(np.outer(a, a), vector))[0]
+    found = LossDraws([loss], n_rows, has_constant=True).missing(heavy_response(np.outer(a, a), vector))[0]
     expected = np.zeros(4000)
     for draw in range(len(expected)):
-        norms = tail.norms(1 - rng.random(rng.poisson(tail.rows[0])), 0)
-        expected[draw] = 0.36 * tail.radius**2 * np.sum(norms**2 - 1) / n_rows
+        norms = loss.norms(1 - rng.random(rng.poisson(loss.rows[0])), 0)
+        expected[draw] = 0.36 * loss.radius**2 * np.sum(norms**2 - 1) / n_rows
     # 512 draws: the mean is off by 4.5 standard errors once in 10^5; without the 0.36 it would be by 28.
     assert abs(found.mean() - expected.mean()) < 4.5 * expected.std() / math.sqrt(len(found))
     assert found.std() == pytest.approx(expected.std(), rel=0.3)
-    across = Losses([tail], n_rows, has_constant=True).missing(
+    across = LossDraws([loss], n_rows, has_constant=True).missing(
         heavy_response(np.diag([0, 1.0, 0, 0, 0]), vector)
     )
     assert not across.any()
 
 
 def test_a_tilt_widens_what_lies_beside_a_heavy_direction() -> None:
-    straight = replace(make_tail(directions=1), along=np.eye(5)[0])
+    straight = replace(make_law(directions=1), along=np.eye(5)[0])
     pair = np.zeros((5, 5))
     pair[0, 1] = pair[1, 0] = 0.5
     spreads = [
-        Losses([replace(straight, tilt=tilt)], 1000, has_constant=True).missing(
+        LossDraws([replace(straight, tilt=tilt)], 1000, has_constant=True).missing(
             heavy_response(pair, np.eye(5)[0])
         )[0].std()
         for tilt in (0.0, 0.1, 0.2)
@@ -120,31 +120,31 @@ def test_a_tilt_widens_what_lies_beside_a_heavy_direction() -> None:
 
 
 def test_a_mean_loses_across_a_heavy_direction() -> None:
-    tail = replace(make_tail(directions=1), along=np.eye(5)[0])
-    losses = Losses([tail], 1000, has_constant=True)
+    loss = replace(make_law(directions=1), along=np.eye(5)[0])
+    losses = LossDraws([loss], 1000, has_constant=True)
     zero, one = np.zeros(1), np.ones((1, 1))
     nowhere = Response(zero, zero, zero, zero, zero)
     assert not losses.missing(nowhere).any()
     found = losses.missing(replace(nowhere, across=one / 2))[0]
     # Which side the rows lie on is not known: as much up as down, and more than if they cancelled.
     assert abs(found.mean()) < 4.5 * found.std() / math.sqrt(len(found))
-    norms = tail.norms((np.arange(1000) + 0.5) / 1000, 0)
-    cancelled = tail.radius / 1000 * math.sqrt(tail.rows[0] * np.square(norms - 1 / norms).mean())
+    norms = loss.norms((np.arange(1000) + 0.5) / 1000, 0)
+    cancelled = loss.radius / 1000 * math.sqrt(loss.rows[0] * np.square(norms - 1 / norms).mean())
     assert found.std() > 1.5 * cancelled
 
 
 def test_where_some_directions_are_heavy_the_others_are_less_certain() -> None:
     response = heavy_response(np.diag([0, 1.0, 0, 0, 0]), np.eye(5)[0])
-    heavy = replace(make_tail(directions=1), along=np.eye(5)[0])
+    heavy = replace(make_law(directions=1), along=np.eye(5)[0])
     plain = make_response(0.0, 1.0, 0.0, 1.0, 0.0)
-    alone = Losses([make_tail()], 1000, has_constant=True).missing(plain).std()
-    together = Losses([make_tail(), heavy], 1000, has_constant=True).missing(response).std()
+    alone = LossDraws([make_law()], 1000, has_constant=True).missing(plain).std()
+    together = LossDraws([make_law(), heavy], 1000, has_constant=True).missing(response).std()
     assert together > 1.5 * alone
 
 
 def test_many_answers_near_heavy_directions_have_about_the_intervals_of_each_alone() -> None:
-    tails = [make_tail(), replace(make_tail(rows=3.0, directions=1), along=np.eye(5)[0], tilt=0.1)]
-    law = ErrorLaw(0.02, 1000.0, Losses(tails, 10_000, has_constant=True))
+    laws = [make_law(), replace(make_law(rows=3.0, directions=1), along=np.eye(5)[0], tilt=0.1)]
+    law = ErrorLaw(0.02, 1000.0, LossDraws(laws, 10_000, has_constant=True))
     own = np.geomspace(1e-2, 1e2, 600)
     zero, along = np.zeros_like(own), np.sqrt(own)[:, None] * 0.5
     response = Response(np.ones_like(own), own, zero, zero, zero, along, along / 2)
@@ -157,15 +157,15 @@ def test_many_answers_near_heavy_directions_have_about_the_intervals_of_each_alo
 
 def test_what_was_restored_is_no_longer_missing() -> None:
     response = make_response(0.0, 5.0, 0.0, 5.0, 0.0)
-    plain = Losses([make_tail()], 1000, has_constant=False).missing(response)
-    restored = Losses([make_tail(restored=0.01)], 1000, has_constant=False).missing(response)
+    plain = LossDraws([make_law()], 1000, has_constant=False).missing(response)
+    restored = LossDraws([make_law(restored=0.01)], 1000, has_constant=False).missing(response)
     np.testing.assert_allclose(plain - restored, 0.01 * 5.0)
 
 
 def test_intervals_with_losses_are_quantiles_of_noise_and_loss_together() -> None:
-    tail, n_rows, sigma = make_tail(), 1000, 0.02
+    loss, n_rows, sigma = make_law(), 1000, 0.02
     response = make_response(1.0, 1.0, 0.0, 1.0, 0.0)
-    losses = Losses([tail], n_rows, has_constant=False)
+    losses = LossDraws([loss], n_rows, has_constant=False)
     lower, upper = ErrorLaw(sigma, n_rows, losses).interval(np.zeros(1), response, 0.95, sampling=False)
     shifts = losses.missing(response)[0]
     inside = norm.cdf((upper - shifts) / sigma) - norm.cdf((lower - shifts) / sigma)
@@ -175,7 +175,7 @@ def test_intervals_with_losses_are_quantiles_of_noise_and_loss_together() -> Non
 
 
 def test_loss_without_noise_has_its_own_quantiles() -> None:
-    losses = Losses([make_tail()], 1000, has_constant=False)
+    losses = LossDraws([make_law()], 1000, has_constant=False)
     response = make_response(0.0, 1e12, 0.0, 1e6, 0.0)
     lower, upper = ErrorLaw(0.5, 1000.0, losses).interval(np.zeros(1), response, 0.8, sampling=False)
     low, high = np.quantile(losses.missing(response), [0.1, 0.9])
@@ -183,7 +183,7 @@ def test_loss_without_noise_has_its_own_quantiles() -> None:
 
 
 def test_many_answers_are_taken_in_parts() -> None:
-    law = ErrorLaw(0.1, 100.0, Losses([make_tail()], 1000, has_constant=True))
+    law = ErrorLaw(0.1, 100.0, LossDraws([make_law()], 1000, has_constant=True))
     one = np.ones((70, 70))
     response = Response(one, one, one, one, one)
     lower, upper = law.interval(np.zeros((70, 70)), response, 0.95, sampling=False)
@@ -192,7 +192,7 @@ def test_many_answers_are_taken_in_parts() -> None:
 
 
 def test_many_answers_without_a_trace_have_the_intervals_that_each_has_alone() -> None:
-    law = ErrorLaw(0.02, 1000.0, Losses([make_tail()], 10_000, has_constant=True))
+    law = ErrorLaw(0.02, 1000.0, LossDraws([make_law()], 10_000, has_constant=True))
     own = np.append(np.geomspace(1e-8, 1e8, 600), [0.0, math.nan])
     zero = np.zeros_like(own)
     together = law.interval(zero, Response(np.ones_like(own), own, zero, zero, zero), 0.9, sampling=False)

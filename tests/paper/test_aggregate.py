@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import Budget, Curator, OSEntropy, resolve_budget
+from dpcov.methods import find_method
 from dpcov.paper.aggregate import estimate_aggregate
 from dpcov.sources import ArraySource
 
@@ -88,5 +89,5 @@ def test_bad_arguments_are_refused_before_anything_is_spent(change: dict[str, An
     given.pop("method")
     subject = Curator(ArraySource(normal_rows()), Budget(limit), OSEntropy())
     with pytest.raises(dpcov.ArgumentError, match=message):
-        estimate_aggregate(subject, **given)
+        find_method("aggregate").run(subject, given)
     assert subject.receipt().charges == ()

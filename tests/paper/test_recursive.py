@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import Budget, Clipping, Curator, OSEntropy, Query, SeededBits, resolve_budget
+from dpcov.methods import find_method
 from dpcov.paper.queries import ShrunkGram
 from dpcov.paper.recursive import estimate_recursive
 from dpcov.sources import ArraySource
@@ -172,7 +173,7 @@ def test_bad_arguments_are_refused_before_anything_is_spent(change: dict[str, An
     options = {**GOOD, **change}
     subject = listening(ellipsoid(2000, 2, 10), rho=100, delta=options.pop("delta", 0.0))
     with pytest.raises(dpcov.ArgumentError, match=message):
-        estimate_recursive(subject, **options)
+        find_method("recursive").run(subject, options)
     assert subject.receipt().charges == ()
 
 

@@ -94,7 +94,7 @@ def test_a_constant_combination_gives_no_answer() -> None:
     ("options", "message"),
     [
         ({}, "needs largest_eigenvalue and least_eigenvalue"),
-        ({"largest_eigenvalue": 1.0}, "needs largest_eigenvalue and least_eigenvalue"),
+        ({"largest_eigenvalue": 1.0}, "needs least_eigenvalue: a lower bound"),
         ({"largest_eigenvalue": 1.0, "least_eigenvalue": 2.0}, "must not exceed"),
         ({"largest_eigenvalue": 1.0, "least_eigenvalue": "low"}, "least_eigenvalue"),
     ],

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command that the shell was given."""
     try:
         from dpcov.cli.app import app  # noqa: PLC0415  (the extra may be missing)
     except ImportError as error:

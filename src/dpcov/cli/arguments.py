@@ -13,7 +13,14 @@ from dpcov.core import ArgumentError
 
 
 def read_number(text: str) -> Fraction:
-    """Return the number exactly as typed: ``0.1`` is one tenth."""
+    """Return the number exactly as typed: ``0.1`` is one tenth.
+
+    Examples
+    --------
+    >>> from dpcov.cli.arguments import read_number
+    >>> read_number("0.1")
+    Fraction(1, 10)
+    """
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -21,7 +28,14 @@ def read_number(text: str) -> Fraction:
 
 
 def read_whole(text: str) -> int:
-    """Return a whole number, which may be typed as ``1e6``."""
+    """Return a whole number, which may be typed as ``1e6``.
+
+    Examples
+    --------
+    >>> from dpcov.cli.arguments import read_whole
+    >>> read_whole("1e6")
+    1000000
+    """
     value = read_number(text)
     if value.denominator != 1:
         raise typer.BadParameter(f"'{text}' is not a whole number.")
@@ -37,7 +51,14 @@ def to_float(number: Fraction, name: str) -> float:
 
 
 def read_names(given: Sequence[str]) -> list[str]:
-    """Return names from comma-separated lists; a name with a comma stands in double quotes."""
+    """Return names from comma-separated lists; a name with a comma stands in double quotes.
+
+    Examples
+    --------
+    >>> from dpcov.cli.arguments import read_names
+    >>> read_names(["age, height", '"weight, kg"'])
+    ['age', 'height', 'weight, kg']
+    """
     return [name.strip() for row in csv.reader(given, skipinitialspace=True) for name in row if name.strip()]
 
 

@@ -220,7 +220,7 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     if facts["predicted_error"] is not None:
         error = f"{facts['predicted_error']:.2%}"
         print_text(
-            f"Error:     at most {error} of the variance of any combination of columns told from noise"
+            f"Error:     at most {error} of the variance of any combination of columns above the noise"
         )
     for i, sentence in enumerate(facts["unresolved"]):
         print_text(f"{'' if i else 'Hidden:':<10} {sentence}")

@@ -15,7 +15,21 @@ _MARKS = "o*x+#@%"
 def log_chart(
     series: Mapping[str, Sequence[Point]], *, x: str, y: str, width: int = 60, height: int = 14
 ) -> str:
-    """Return a chart of curves over positive numbers, with a legend; infinite points are left out."""
+    """Return a chart of curves over positive numbers, with a legend; infinite points are left out.
+
+    Examples
+    --------
+    >>> from dpcov.cli.chart import log_chart
+    >>> curve = [(10.0, 0.1), (100.0, 0.01), (1000.0, 0.001)]
+    >>> print(log_chart({"noise": curve}, x="rows", y="error", width=20, height=3))
+    error
+          0.1 |oooooo
+         0.01 |      ooooooooo
+        0.001 |               ooooo
+              +--------------------
+               10    1e+02    1e+03  rows
+               o noise
+    """
     curves = {name: [point for point in points if _drawable(point)] for name, points in series.items()}
     curves = {name: points for name, points in curves.items() if points}
     if not curves:

@@ -17,7 +17,7 @@ class OutputFile:
     Parameters
     ----------
     path : Path
-        Where it will be.
+        The file to be written.
     room : int
         About how many bytes it will have. The disk must have them now.
     overwrite : bool

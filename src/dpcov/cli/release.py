@@ -19,7 +19,7 @@ from dpcov.cli.ledger import account_fields, describe
 from dpcov.cli.output import cost_fields, print_json, print_text
 from dpcov.cli.plan import show_plan
 from dpcov.cli.report import page_file, page_of, write_page
-from dpcov.core import ArgumentError, PrivacyCost, resolve_budget
+from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
 from dpcov.sources import open_source
@@ -172,9 +172,7 @@ class _Wanted:
 
     def limit(self) -> PrivacyCost:
         """Return what it may cost."""
-        chosen = find_method(self.method)
-        chosen.check(self.options)
-        return resolve_budget(**self.budget, approximate_share=chosen.delta_share(self.options))
+        return find_method(self.method).limit(self.options, **self.budget)
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""

@@ -3,7 +3,7 @@
 Exact integers, exact noise, a budget. Whatever leaves the core is private.
 """
 
-from dpcov.core.budget import Budget, Charge, PrivacyCost, Receipt, resolve_budget
+from dpcov.core.budget import Budget, Charge, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
 from dpcov.core.errors import (
@@ -48,6 +48,7 @@ __all__ = [
     "NoisyCounts",
     "NoisyGram",
     "NormHistogram",
+    "Number",
     "OSEntropy",
     "PrivacyCost",
     "Query",

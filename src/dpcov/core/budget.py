@@ -140,16 +140,10 @@ class Receipt:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dpcov
-    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-    >>> print(made.receipt.spent)
-    rho=1
-    >>> made.receipt.charges[-1].purpose
-    'the released matrix'
-    >>> made.receipt.private
-    True
+    >>> from dpcov.core import Charge, PrivacyCost, Receipt
+    >>> print(Receipt(PrivacyCost(2), (Charge("the released matrix", PrivacyCost(1)),), private=True))
+    spent rho=1 of rho=2
+      rho=1  the released matrix
     """
 
     limit: PrivacyCost

@@ -44,7 +44,7 @@ class NoAnswerError(DpcovError):
 
 
 class UnresolvedError(DpcovError):
-    """The answer would be noise: a combination of columns could not be told from it."""
+    """The answer would be noise: a combination of columns is below it."""
 
 
 class ArtefactError(DpcovError):

@@ -9,19 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpcov.core import ArgumentError, UnresolvedError
-from dpcov.core.budget import Number
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, Number, UnresolvedError
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
 from dpcov.release import Release, release
 from dpcov.sources.sklearn_rows import Rows, check_enough_rows, default_names, names_of, read_rows, to_matrix
-
-Array = NDArray[np.float64]
-
 
 _OF_THE_TABLE = {"n_features_in_", "feature_names_in_", "target_"}
 
@@ -203,7 +199,7 @@ class FeaturesOnly(PrivateEstimator):
         Raises
         ------
         UnresolvedError
-            If what is asked for cannot be told from noise. The budget is spent then, and the release kept
+            If what is asked for is below the noise. The budget is spent then, and the release kept
             as ``release_``.
         """
         rows = self._read_for_fit(X)

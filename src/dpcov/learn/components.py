@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcov.core import ArgumentError
-from dpcov.core.budget import Number
+from dpcov.arrays import Array
+from dpcov.checks import count
+from dpcov.core import ArgumentError, Number
 from dpcov.learn._base import FeaturesOnly
 from dpcov.ledger import Ledger
 from dpcov.release import Release
 from dpcov.sources.sklearn_rows import read_rows, to_matrix
-
-Array = NDArray[np.float64]
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly):
@@ -27,7 +25,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     Parameters
     ----------
     n_components : int, optional
-        How many to keep; all by default.
+        The number of components to keep; all by default.
     rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
@@ -40,13 +38,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     explained_variance_ratio_ : ndarray, shape (n_components,)
         Shares of the whole variance.
     mean_ : ndarray, shape (n_features,)
-        The means.
+        The private means of the features.
     n_components_ : int
-        How many there are.
+        The number of components.
     release_ : Release
         For any other linear question; ``release_.pca()`` gives these numbers with intervals.
     receipt_ : Receipt
-        What was spent.
+        The budget that `fit` spent, query by query.
 
     Notes
     -----
@@ -87,17 +85,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
         self.n_components = n_components
 
     def _check_parameters(self, n_features: int) -> None:
-        count = self.n_components
-        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-        if count is not None and not (whole and 1 <= count <= n_features):
-            raise ArgumentError(
-                f"n_components must be a whole number from 1 to {n_features}, the number of features, "
-                f"got {count!r}."
-            )
+        if self.n_components is not None:
+            count(self.n_components, "n_components", at_most=n_features)
 
     def _learn(self, made: Release, features: Sequence[str]) -> None:
-        count = None if self.n_components is None else int(self.n_components)
-        found = made.pca(count, features)
+        found = made.pca(self.n_components, features)
         self.components_ = np.array(found.directions)
         self.explained_variance_ = np.array(found.variances)
         self.explained_variance_ratio_ = np.array(found.explained)

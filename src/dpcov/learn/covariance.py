@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils.validation import check_is_fitted
 
+from dpcov.arrays import Array
 from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
-
-Array = NDArray[np.float64]
 
 
 class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
@@ -27,14 +25,14 @@ class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
     covariance_ : ndarray, shape (n_features, n_features)
         Positive semidefinite; a mean over rows, not divided by n - 1.
     location_ : ndarray, shape (n_features,)
-        The means.
+        The private means of the features.
     precision_ : ndarray, shape (n_features, n_features)
         The inverse of the covariance. Asking for it raises an `UnresolvedError` if a combination of
-        columns cannot be told from noise: no pseudo-inverse would make sense then.
+        columns is below the noise: no pseudo-inverse would make sense then.
     release_ : Release
         For any other linear question.
     receipt_ : Receipt
-        What was spent.
+        The budget that `fit` spent, query by query.
 
     Notes
     -----
@@ -64,7 +62,7 @@ class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
         return np.array(self.release_.precision(self._features))
 
     def get_precision(self) -> Array:
-        """Return `precision_`."""
+        """Return `precision_`, as scikit-learn's covariances do."""
         return self.precision_
 
     @np.errstate(all="ignore")

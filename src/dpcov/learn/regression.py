@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from dpcov.core import ArgumentError
-from dpcov.core.budget import Number
+from dpcov.arrays import Array
+from dpcov.checks import positive
+from dpcov.core import Number
 from dpcov.learn._base import PrivateEstimator, chosen_features
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_column
 from dpcov.release import Release
 from dpcov.sources.sklearn_rows import names_of, read_target, unused_name, with_target
-
-Array = NDArray[np.float64]
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
@@ -30,9 +28,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     Attributes
     ----------
     coef_ : ndarray, shape (n_features,)
-        The slopes.
+        The slope of each feature.
     intercept_ : float
-        The intercept.
+        The prediction where all features are zero.
     regression_ : Regression
         The same with standard errors and intervals.
     target_ : str
@@ -40,7 +38,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     release_ : Release
         For any other linear question about the features and the target.
     receipt_ : Receipt
-        What was spent.
+        The budget that `fit` spent, query by query.
 
     Notes
     -----
@@ -79,7 +77,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         Raises
         ------
         UnresolvedError
-            If a combination of the features cannot be told from noise. The budget is spent then, and the
+            If a combination of the features is below the noise. The budget is spent then, and the
             release kept as ``release_``; ``PrivateRidge.from_release`` can use it.
         """
         rows = self._read_for_fit(X)
@@ -193,7 +191,4 @@ class PrivateRidge(PrivateLinearRegression):
         self.ridge = ridge
 
     def _penalty(self) -> float:
-        real = isinstance(self.ridge, int | float | np.number) and not isinstance(self.ridge, bool)
-        if not real or not 0 < self.ridge < np.inf:
-            raise ArgumentError(f"ridge must be a finite number greater than 0, got {self.ridge!r}.")
-        return float(self.ridge)
+        return positive(self.ridge, "ridge")

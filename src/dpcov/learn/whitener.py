@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
+from dpcov.arrays import Array
 from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
-
-Array = NDArray[np.float64]
 
 
 class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
@@ -26,11 +24,11 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     whitening_ : ndarray, shape (n_features, n_features)
         The symmetric inverse root of the covariance.
     mean_ : ndarray, shape (n_features,)
-        The means.
+        The private means of the features.
     release_ : Release
         For any other linear question.
     receipt_ : Receipt
-        What was spent.
+        The budget that `fit` spent, query by query.
 
     Notes
     -----
@@ -38,7 +36,7 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
     it gets: sensitive rows stay sensitive.
 
-    A combination of columns that cannot be told from noise cannot be made white: `fit` raises an
+    A combination of columns that is below the noise cannot be made white: `fit` raises an
     `UnresolvedError` that names it.
 
     Examples

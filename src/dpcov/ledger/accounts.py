@@ -56,7 +56,7 @@ class Account:
 
     @property
     def remaining(self) -> PrivacyCost:
-        """What may still be spent."""
+        """The part of the total that may still be spent; nothing if the account is closed."""
         return NOTHING if self.closed else self.total - self.spent
 
 
@@ -67,9 +67,9 @@ class Entry:
     Attributes
     ----------
     number : int
-        The order of writing.
+        The number of the line; lines are numbered as they are written.
     dataset : str
-        Whose account.
+        The dataset whose account it is.
     kind : str
         ``"charge"``, ``"settlement"`` (what a finished release did not spend) or ``"close"``.
     cost : PrivacyCost
@@ -79,7 +79,7 @@ class Entry:
     private : bool
         False for a seeded release.
     method, purpose, user : str
-        How, what for, who.
+        The method of the release, what it is for, and who ran it.
     time : datetime
         When it was charged, in UTC by the machine's clock. A settlement has the time of its charge, so
         that how long a release took is not recorded.
@@ -109,7 +109,17 @@ class Entry:
 
 
 def rounded(cost: PrivacyCost, rounding: str) -> str:
-    """Return `cost` in six digits, rounded as the decimal module calls it."""
+    """Return `cost` in six digits, rounded as the decimal module calls it.
+
+    Examples
+    --------
+    >>> from decimal import ROUND_CEILING
+    >>> from fractions import Fraction
+    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.ledger.accounts import rounded
+    >>> rounded(PrivacyCost(Fraction(1, 3)), ROUND_CEILING)
+    'rho=0.333334'
+    """
     rho, delta = (_six_digits(part, rounding) for part in (cost.rho, cost.delta))
     return f"rho={rho}" + (f", delta={delta}" if cost.delta else "")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import os
 import shlex
@@ -13,8 +12,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from pathlib import Path
 
-from dpcov.core import ArgumentError, BudgetError, LedgerError, PrivacyCost, resolve_budget
-from dpcov.core.budget import Number, as_fraction
+from dpcov.checks import did_you_mean
+from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost, resolve_budget
+from dpcov.core.budget import as_fraction
 from dpcov.ledger.accounts import NOTHING, Account, Entry, rounded
 from dpcov.ledger.file import LedgerFile
 
@@ -66,7 +66,7 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """Where the ledger is."""
+        """The ledger's file."""
         return self._file.path
 
     def add_dataset(
@@ -99,13 +99,13 @@ class Ledger:
         return self.account(name)
 
     def accounts(self) -> tuple[Account, ...]:
-        """Return every dataset's budget, in order of name."""
+        """Return the budget of every dataset, in the order of their names."""
         with self._file.reading() as rows:
             keys = [key for (key,) in rows.execute("SELECT key FROM dataset ORDER BY key")]
             return tuple(self._account(rows, key) for key in keys)
 
     def account(self, dataset: str) -> Account:
-        """Return one dataset's budget."""
+        """Return the budget of one dataset and what was spent of it."""
         with self._file.reading() as rows:
             return self._account(rows, dataset)
 
@@ -271,9 +271,11 @@ class Ledger:
 
     def _no_such(self, rows: sqlite3.Connection, dataset: str) -> str:
         names = [name for (name,) in rows.execute("SELECT name FROM dataset ORDER BY key")]
-        near = difflib.get_close_matches(dataset, names, n=1)
-        hint = f" Did you mean '{near[0]}'? Or add it: " if near else " Add it: "
-        return f"{self.path} has no dataset '{dataset}'.{hint}{self._command('create', dataset)} --rho TOTAL"
+        near = did_you_mean([dataset], names)
+        hint = f"{near} Or add it:" if near else "Add it:"
+        return (
+            f"{self.path} has no dataset '{dataset}'. {hint} {self._command('create', dataset)} --rho TOTAL"
+        )
 
     def _command(self, action: str, dataset: str) -> str:
         return f"dpcov ledger {action} {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)}"

@@ -80,7 +80,7 @@ class LedgerFile:
     Parameters
     ----------
     path : Path
-        The file.
+        Where the SQLite file is, or will be.
     """
 
     def __init__(self, path: Path) -> None:

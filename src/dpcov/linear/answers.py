@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.arrays import Array
 from dpcov.linear.frames import html_table, make_frame, number, text_table
 from dpcov.linear.uncertainty import ErrorLaw, Response
-
-Array = NDArray[np.float64]
 
 _MOST_COLUMNS = 8
 
@@ -46,11 +45,11 @@ class Answer:
     Attributes
     ----------
     name : str
-        What was asked.
+        The question that was asked.
     values : ndarray
         The numbers, read-only.
     labels : tuple of tuple of str
-        Names along each dimension.
+        The names of the entries along each dimension.
     sampling : bool
         Whether errors include that the rows are a sample of a population.
     notes : tuple of str
@@ -166,7 +165,7 @@ class Regression:
     on : tuple of str
         The columns that explain it.
     ridge : float
-        The penalty.
+        The penalty on squared coefficients.
     coefficients : Answer
         One for each predictor, and last the intercept if the release has a constant.
     residual_variance : Answer
@@ -272,11 +271,11 @@ class Spectrum:
     Attributes
     ----------
     columns : tuple of str
-        Those whose own spread can be told from noise.
+        Those that stand above the noise by themselves.
     eigenvalues : Answer
         Largest first. They are the variances of uncorrelated combinations of standardised columns.
     floor : ndarray
-        For each, what it must exceed to be told from noise; NaN where the law of the noise is not known.
+        For each, what it must exceed to stand above the noise; NaN where the law of the noise is not known.
 
     Examples
     --------
@@ -306,9 +305,9 @@ class Whitening:
     Attributes
     ----------
     columns : tuple of str
-        What it takes.
+        The columns of the rows that it takes.
     mean : ndarray, shape (d,)
-        Subtracted first.
+        Subtracted from the rows first.
     matrix : ndarray, shape (d, d)
         The symmetric inverse root of the covariance.
 

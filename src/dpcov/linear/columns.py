@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
+from dpcov.checks import choice
 from dpcov.core import ArgumentError
-
-_SHOWN = 12
 
 
 def find_column(columns: Sequence[str], name: str, argument: str) -> int:
-    """Return the place of the column called `name`, or raise an error with the nearest names."""
+    """Return the place of the column called `name`, or raise an error with the nearest names.
+
+    Examples
+    --------
+    >>> from dpcov.linear.columns import find_column
+    >>> find_column(["age", "height"], "height", "target")
+    1
+    >>> find_column(["age", "height"], "hight", "target")
+    Traceback (most recent call last):
+    dpcov.core.errors.ArgumentError: target: there is no column 'hight'. Did you mean 'height'?
+    """
     if not isinstance(name, str):
         raise ArgumentError(f"{argument} must be the name of a column, got {name!r}.")
-    if name in columns:
-        return list(columns).index(name)
-    near = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
-    if near:
-        hint = f"Did you mean {' or '.join(repr(found) for found in near)}?"
-    else:
-        shown = ", ".join(columns[:_SHOWN])
-        hint = f"There are: {shown}{', ...' if len(columns) > _SHOWN else ''}."
-    raise ArgumentError(f"{argument}: the release has no column '{name}'. {hint}")
+    return list(columns).index(choice(name, argument, columns, kind="column "))
 
 
 def find_columns(columns: Sequence[str], names: Sequence[str] | None, argument: str) -> list[int]:
-    """Return the places of several columns, each named once; of all if `names` is None."""
+    """Return the places of several columns, each named once; of all if `names` is None.
+
+    Examples
+    --------
+    >>> from dpcov.linear.columns import find_columns
+    >>> find_columns(["age", "height", "weight"], ["weight", "age"], "columns")
+    [2, 0]
+    """
     if names is None:
         return list(range(len(columns)))
     if isinstance(names, str):

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.arrays import Array
+from dpcov.checks import count
+from dpcov.core import UnresolvedError
+from dpcov.laws import least_resolved
 from dpcov.linear.answers import Answer, Components, Spectrum
 from dpcov.linear.geometry import Geometry, pair_squares
 from dpcov.linear.questions import Questions
 from dpcov.linear.uncertainty import Response
-from dpcov.linear.unresolved import told_from_noise
-
-Array = NDArray[np.float64]
 
 _TOLD_APART = 4.0
 
@@ -30,13 +30,13 @@ def principal_components(
     Parameters
     ----------
     questions : Questions
-        The release.
+        The release to ask.
     n_components : int, optional
-        How many; all by default.
+        The number of components to return; all by default.
     columns : sequence of str, optional
-        Among which columns.
+        The columns to use; all by default.
     sampling : bool
-        Whether errors include sampling.
+        Whether errors also cover that the rows are a sample of a population.
 
     Notes
     -----
@@ -45,7 +45,8 @@ def principal_components(
     the gap kept away from zero, and its square is added to the variance of the error.
     """
     chosen = questions.choose(columns, "principal components")
-    count = _check_count(n_components, len(chosen))
+    most = len(chosen)
+    shown = most if n_components is None else count(n_components, "n_components", at_most=most)
     geometry = questions.geometry
     values, vectors = np.linalg.eigh(geometry.covariance[np.ix_(chosen, chosen)])
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
@@ -55,38 +56,30 @@ def principal_components(
     forms[:, chosen] = directions
 
     errors = _EigenvalueErrors(questions, geometry.of_products(forms), values)
-    labels = [f"PC{i + 1}" for i in range(count)]
-    corrected = errors.corrected[:count]
+    labels = [f"PC{i + 1}" for i in range(shown)]
+    corrected = errors.corrected[:shown]
     return Components(
         variances=questions.answer(
             "variances of the principal components",
             corrected,
             [labels],
-            errors.response.select(np.arange(count)),
+            errors.response.select(np.arange(shown)),
             sampling=sampling,
             limits=(0.0, math.inf),
         ),
         explained=_explained(
-            questions, forms[:count], corrected, labels, float(values.sum()), sampling=sampling
+            questions, forms[:shown], corrected, labels, float(values.sum()), sampling=sampling
         ),
         directions=questions.answer(
             "directions of the principal components",
-            directions[:count],
+            directions[:shown],
             [labels, questions.names(chosen)],
-            partial(_turning, geometry, forms, values, count, np.array(chosen)),
+            partial(_turning, geometry, forms, values, shown, np.array(chosen)),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=_equal_pairs(errors.gaps, errors.noise, count),
+            notes=_equal_pairs(errors.gaps, errors.noise, shown),
         ),
     )
-
-
-def _check_count(n_components: int | None, most: int) -> int:
-    if n_components is None:
-        return most
-    if isinstance(n_components, bool) or not isinstance(n_components, int) or not 1 <= n_components <= most:
-        raise ArgumentError(f"n_components must be a whole number from 1 to {most}, got {n_components!r}.")
-    return n_components
 
 
 class _EigenvalueErrors:
@@ -118,11 +111,11 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     questions : Questions
         The release. Without a constant, its second moment takes the covariance's place.
     sampling : bool
-        Whether errors include sampling.
+        Whether errors also cover that the rows are a sample of a population.
     """
     chosen = list(questions.varying)
     if not chosen:
-        raise UnresolvedError("no column's own spread can be told from noise.")
+        raise UnresolvedError("every column is below the noise by itself.")
     matrix, factor = questions.centred
     scale = np.sqrt(np.diag(matrix)[chosen])
     values, vectors = np.linalg.eigh(matrix[np.ix_(chosen, chosen)] / np.outer(scale, scale))
@@ -132,7 +125,7 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     errors = _EigenvalueErrors(questions, _pairs(questions, forms), values)
     released, floor = errors.corrected, np.full(len(chosen), math.nan)
     if questions.noise is not None:
-        floor = told_from_noise(len(chosen), questions.noise.sigma) * np.square(forms @ factor).sum(axis=1)
+        floor = least_resolved(len(chosen), questions.noise.sigma) * np.square(forms @ factor).sum(axis=1)
         # Among eigenvalues that are noise the correction is noise as well.
         released = np.where(values > floor, errors.corrected, values)
     labels = [str(i + 1) for i in range(len(chosen))]

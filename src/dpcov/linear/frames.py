@@ -18,9 +18,15 @@ def make_frame(columns: Mapping[str, Any], labels: Sequence[str]) -> Any:
     Parameters
     ----------
     columns : mapping
-        Values by column.
+        Column names and their values.
     labels : sequence of str
-        One a line.
+        The names of the lines.
+
+    Examples
+    --------
+    >>> from dpcov.linear.frames import make_frame
+    >>> make_frame({"mean": [41.3, 170.0]}, ["age", "height"]).shape[0]
+    2
     """
     if importlib.util.find_spec("pandas") is None and importlib.util.find_spec("polars") is not None:
         return require("polars", "frames").DataFrame({"": list(labels), **columns})
@@ -29,7 +35,16 @@ def make_frame(columns: Mapping[str, Any], labels: Sequence[str]) -> Any:
 
 
 def text_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return aligned text: the first column to the left, the others to the right."""
+    """Return aligned text: the first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> from dpcov.linear.frames import text_table
+    >>> print(text_table(["column", "mean"], [["age", "41.3"], ["height", "170.02"]]))
+    column    mean
+    age       41.3
+    height  170.02
+    """
     shown = [*lines[:_MOST_LINES]]
     widths = [max(len(cell) for cell in column) for column in zip(head, *shown, strict=True)]
     rows = [
@@ -44,7 +59,14 @@ def text_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def html_table(title: str, head: Sequence[str], lines: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
-    """Return an HTML table for notebooks; every text is escaped."""
+    """Return an HTML table for notebooks; every text is escaped.
+
+    Examples
+    --------
+    >>> from dpcov.linear.frames import html_table
+    >>> "&lt;b&gt;" in html_table("means", ["column", "mean"], [["<b>", "41.3"]], [])
+    True
+    """
     cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
     rows = [
         f"<tr><th style='text-align:left'>{html.escape(first)}</th>"
@@ -61,5 +83,12 @@ def html_table(title: str, head: Sequence[str], lines: Sequence[Sequence[str]], 
 
 
 def number(value: float) -> str:
-    """Return a number in five digits."""
+    """Return a number in five digits.
+
+    Examples
+    --------
+    >>> from dpcov.linear.frames import number
+    >>> number(170.0239)
+    '170.02'
+    """
     return f"{value:.5g}"

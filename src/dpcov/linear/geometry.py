@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Array
+from dpcov.laws import nearest_positive_semidefinite
 from dpcov.linear.uncertainty import Response
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +57,8 @@ class Geometry:
     def covariance(self) -> Array:
         """The Schur complement of the constant: symmetric positive semidefinite."""
         raw = self.moment[:-1, :-1] / self.complete - np.outer(self.mean, self.mean)
-        values, vectors = np.linalg.eigh((raw + raw.T) / 2)
-        if values[0] >= 0:
-            return (raw + raw.T) / 2
-        fixed = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        return np.asarray((fixed + fixed.T) / 2)
+        symmetric = np.asarray((raw + raw.T) / 2)
+        return symmetric if np.linalg.eigvalsh(symmetric)[0] >= 0 else nearest_positive_semidefinite(raw)
 
     @cached_property
     def centred_noise(self) -> tuple[Array, Array, float]:

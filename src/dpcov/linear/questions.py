@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Array
+from dpcov.checks import flag
 from dpcov.core import ArgumentError, UnresolvedError
+from dpcov.laws import LossLaw, NoiseLaw, least_resolved
 from dpcov.linear.answers import Answer, Whitening
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
-from dpcov.linear.uncertainty import ErrorLaw, Losses, Response
-from dpcov.linear.unresolved import Combination, find_unresolved
-from dpcov.methods import NoiseLaw, TailLaw
-
-Array = NDArray[np.float64]
+from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
+from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
 
 CONSTANT = "constant"
 
@@ -30,15 +29,15 @@ class Questions:
     Attributes
     ----------
     columns : tuple of str
-        Without the constant.
+        Names of the table's columns; the constant is not among them.
     n_rows : int
         The public number of rows.
     moment : ndarray
         The released matrix; with a constant, its last column.
     noise : NoiseLaw, optional
         The law of its noise; None if nothing was released, or the noise is not additive.
-    tail : tuple of TailLaw
-        What clipping took away.
+    losses : tuple of LossLaw
+        The laws of what clipping took away.
 
     Examples
     --------
@@ -54,7 +53,7 @@ class Questions:
     n_rows: int
     moment: Array
     noise: NoiseLaw | None
-    tail: tuple[TailLaw, ...]
+    losses: tuple[LossLaw, ...]
 
     @cached_property
     def has_constant(self) -> bool:
@@ -64,13 +63,13 @@ class Questions:
     @cached_property
     def geometry(self) -> Geometry:
         """The matrix and its noise, for all columns."""
-        if not self.moment.any():
+        if self._nothing_released():
             raise UnresolvedError(
-                "nothing could be told from noise: the rows are too few, or all zero, for this budget."
+                "all of it is below the noise: the rows are too few, or all zero, for this budget."
             )
-        if self.has_constant and self._constant_is_lost():
-            raise UnresolvedError("even the share of complete rows could not be told from noise.")
-        heavy = [law.along for law in self.tail if law.along is not None]
+        if self._constant_is_lost():
+            raise UnresolvedError("even the share of complete rows is below the noise.")
+        heavy = [law.along for law in self.losses if law.along is not None]
         return Geometry(
             self.moment,
             self._factor @ self._factor.T,
@@ -80,17 +79,28 @@ class Questions:
 
     @cached_property
     def law(self) -> ErrorLaw:
-        """The law of errors."""
+        """The law of the errors of all answers."""
         sigma = math.nan if self.noise is None else self.noise.sigma
-        losses = None
-        if self.tail:
-            losses = Losses(self.tail, self.n_rows, has_constant=self.has_constant)
-        return ErrorLaw(sigma, self.n_rows * self.geometry.complete, losses)
+        draws = None
+        if self.losses:
+            draws = LossDraws(self.losses, self.n_rows, has_constant=self.has_constant)
+        return ErrorLaw(sigma, self.n_rows * self.geometry.complete, draws)
 
     @cached_property
     def unresolved(self) -> tuple[Combination, ...]:
-        """The combinations of columns that could not be told from noise."""
+        """The independent combinations of columns that lie below the noise."""
+        if self._nothing_released() or self._constant_is_lost():
+            return tuple(all_unresolved(self.columns))
         return tuple(self._find_unresolved(range(len(self.columns))))
+
+    @cached_property
+    def resolved(self) -> int | None:
+        """How many independent combinations of columns stand above the noise; None if it has no law."""
+        if self._nothing_released() or self._constant_is_lost():
+            return 0
+        if self.noise is None:
+            return None
+        return len(self.columns) - count_unresolved(*self.centred, self.noise.sigma)
 
     def answer(
         self,
@@ -107,21 +117,19 @@ class Questions:
 
         A `response` that takes long to find may come as a function, called once errors are asked for.
         """
-        if not isinstance(sampling, bool):
-            raise ArgumentError(f"sampling must be True or False, got {sampling!r}.")
         return Answer(
-            name, np.array(values), tuple(map(tuple, labels)), sampling,
+            name, np.array(values), tuple(map(tuple, labels)), flag(sampling, "sampling"),
             notes=tuple(notes), limits=limits, _given=response, _law=self.law,
         )  # fmt: skip
 
     def second_moment(self, *, sampling: bool) -> Answer:
         """Return every entry of the released matrix."""
         names = (*self.columns, CONSTANT) if self.has_constant else self.columns
-        if not self.moment.any() or (self.has_constant and self._constant_is_lost()):
+        if self._nothing_released() or self._constant_is_lost():
             # The matrix is what was released, but its errors have no law worth stating.
             unknown = np.full_like(self.moment, math.nan)
             law = ErrorLaw(math.nan, self.n_rows, None)
-            note = "nothing could be told from noise"
+            note = "all of it is below the noise"
             return Answer(
                 "second moment", self.moment.copy(), (names, names), sampling,
                 notes=(note,), _given=Response(*(unknown,) * 5), _law=law,
@@ -130,7 +138,7 @@ class Questions:
         return self.answer("second moment", self.moment, (names, names), response, sampling=sampling)
 
     def mean(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Means of the complete rows."""
+        """Return the means of the complete rows."""
         chosen = self.choose(columns, "a mean")
         response = self.geometry.of_mean().select(np.asarray(chosen))
         return self.answer(
@@ -138,7 +146,7 @@ class Questions:
         )
 
     def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Covariances, dividing by the number of rows."""
+        """Return covariances; sums are divided by the number of rows."""
         chosen = self.choose(columns, "a covariance")
         forms = np.eye(len(self.columns))[chosen]
         names = self.names(chosen)
@@ -152,7 +160,7 @@ class Questions:
         )
 
     def variance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Variances, dividing by the number of rows."""
+        """Return variances; sums are divided by the number of rows."""
         chosen = self.choose(columns, "a variance")
         diagonal = np.arange(len(chosen))
         response = self.geometry.of_products(np.eye(len(self.columns))[chosen])
@@ -166,7 +174,7 @@ class Questions:
         )
 
     def correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Correlations; NaN for a column whose own variance is within the noise."""
+        """Return correlations; NaN for a column that is below the noise by itself."""
         chosen = self.choose(columns, "a correlation")
         names = self.names(chosen)
         lost = [bool(self._find_unresolved([i])) for i in chosen]
@@ -191,7 +199,7 @@ class Questions:
         )
 
     def precision(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Invert the covariance."""
+        """Return the inverse of the covariance."""
         chosen = self.choose(columns, "a precision matrix")
         inverse = self.inverse_covariance(chosen, "The precision matrix")
         forms = inverse @ np.eye(len(self.columns))[chosen]
@@ -200,7 +208,7 @@ class Questions:
         return self.answer("precision", inverse, [names, names], response, sampling=sampling)
 
     def partial_correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
-        """Correlate each pair given all other chosen columns."""
+        """Return the correlation of each pair, given all other chosen columns."""
         chosen = self.choose(columns, "a partial correlation")
         inverse = self.inverse_covariance(chosen, "The partial correlation")
         spread = np.sqrt(np.diag(inverse))
@@ -226,7 +234,7 @@ class Questions:
         return Whitening(self.names(chosen), self.geometry.mean[chosen].copy(), (matrix + matrix.T) / 2)
 
     def names(self, chosen: Sequence[int]) -> tuple[str, ...]:
-        """Names of columns by place."""
+        """Return the names of columns, given their places."""
         return tuple(self.columns[i] for i in chosen)
 
     def choose(self, columns: Sequence[str] | None, what: str) -> list[int]:
@@ -239,7 +247,7 @@ class Questions:
         return find_columns(self.columns, columns, "columns")
 
     def inverse_covariance(self, chosen: Sequence[int], what: str) -> Array:
-        """Invert the covariance of some columns, or say which combination of them is not resolved."""
+        """Return the inverse covariance of some columns, or raise if a combination is below the noise."""
         self.refuse_unresolved(chosen, what, "leave one of these columns out with columns=[...]")
         covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
         spread = np.sqrt(np.diag(covariance))
@@ -247,7 +255,7 @@ class Questions:
         return np.asarray((inverse + inverse.T) / 2)
 
     def refuse_unresolved(self, chosen: Sequence[int], what: str, advice: str) -> None:
-        """Raise an `UnresolvedError` if a combination of these columns cannot be told from noise."""
+        """Raise an `UnresolvedError` if a combination of these columns lies below the noise."""
         lost = self._find_unresolved(chosen)
         if lost:
             reasons = "; ".join(combination.describe() for combination in lost)
@@ -280,7 +288,7 @@ class Questions:
 
     @cached_property
     def varying(self) -> tuple[int, ...]:
-        """The places of the columns whose own spread can be told from noise."""
+        """The places of the columns that stand above the noise by themselves."""
         spreads = np.diag(self.centred[0])
         return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self._find_unresolved([i]))
 
@@ -288,8 +296,13 @@ class Questions:
     def _factor(self) -> Array:
         return np.full_like(self.moment, math.nan) if self.noise is None else self.noise.inverse
 
+    def _nothing_released(self) -> bool:
+        return not self.moment.any()
+
     def _constant_is_lost(self) -> bool:
+        if not self.has_constant:
+            return False
         if self.noise is None:
             return bool(self.moment[-1, -1] <= 0)
-        deviation = self.noise.sigma * float(np.square(self.noise.inverse[-1]).sum())
-        return bool(self.moment[-1, -1] <= 3 * deviation)
+        least = least_resolved(1, self.noise.sigma) * np.square(self.noise.inverse[-1]).sum()
+        return bool(self.moment[-1, -1] <= least)

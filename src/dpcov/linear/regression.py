@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Array
+from dpcov.checks import number
 from dpcov.core import ArgumentError
 from dpcov.linear.answers import Answer, Regression
 from dpcov.linear.columns import find_column, find_columns
 from dpcov.linear.questions import CONSTANT, Questions
-
-Array = NDArray[np.float64]
 
 
 def regress(
@@ -25,7 +23,7 @@ def regress(
     Parameters
     ----------
     questions : Questions
-        The release.
+        The release to ask.
     target : str
         The column to explain.
     on : sequence of str
@@ -33,13 +31,13 @@ def regress(
     ridge : float
         Penalty on the squared coefficients, each in units of its column's spread.
     sampling : bool
-        Whether errors include sampling.
+        Whether errors also cover that the rows are a sample of a population.
     """
     goal = find_column(questions.columns, target, "target")
     chosen = find_columns(questions.columns, on, "on")
     if goal in chosen:
         raise ArgumentError(f"on contains the target '{target}': leave it out.")
-    penalty = _check_ridge(ridge)
+    penalty = number(ridge, "ridge", at_least=0)
     if not penalty:
         questions.refuse_unresolved(
             chosen, "The regression", "leave one of these columns out, or give ridge (0.01, for instance)"
@@ -73,12 +71,6 @@ def regress(
         residual_variance=fit("residual variance", solution.residual, 0, math.inf),
         r_squared=fit("R squared", solution.r_squared, 1, 1.0),
     )
-
-
-def _check_ridge(ridge: float) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 <= float(ridge) < math.inf:
-        raise ArgumentError(f"ridge must be a finite number, at least 0, got {ridge!r}.")
-    return float(ridge)
 
 
 class _Solution:

@@ -4,7 +4,7 @@ The released matrix is ``S~ = S - D + E``, all of it relative to known laws:
 
 - E, the privacy noise, is Gaussian with a law that is public;
 - D, what shrinking long rows took away beyond what the method has restored, is a sum over few rows. How
-  many and how long follows from private histograms (`TailLaw`): of lengths along directions in which many of
+  many and how long follows from private histograms (`LossLaw`): of lengths along directions in which many of
   them agree, and of the norms of the others, whose directions are taken to be spread evenly.
 
 An answer f(S) with gradient G moves by ``<G, E - D>``. A `Response` holds the few numbers about G that its
@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
-from dpcov.core import ArgumentError
-from dpcov.methods.whitening.tail import TailLaw
-
-Array = NDArray[np.float64]
+from dpcov.arrays import Array
+from dpcov.checks import share
+from dpcov.laws import LossLaw
 
 _DRAWS_A_LAW = 4
 _SEED = 0
 # How evenly rows beyond are spread: the shape of a gamma law for the share of a direction. Where some rows
-# agree in a direction of their own, others may as well, in directions that were not told from noise.
+# agree in a direction of their own, others may as well, in directions below the noise.
 _EVENNESS = 8.0
 _EVENNESS_BESIDE_HEAVY = 2.0
 _BISECTIONS = 45
@@ -103,11 +102,11 @@ class ErrorLaw:
         Of the noise law; NaN if there is none.
     complete_rows : float
         How many complete rows there are, for sampling error.
-    losses : Losses, optional
+    losses : LossDraws, optional
         Draws of what clipping took away.
     """
 
-    def __init__(self, sigma: float, complete_rows: float, losses: Losses | None) -> None:
+    def __init__(self, sigma: float, complete_rows: float, losses: LossDraws | None) -> None:
         self._sigma = sigma
         self._complete_rows = complete_rows
         self._losses = losses
@@ -128,24 +127,24 @@ class ErrorLaw:
 
         With `sampling`, the answer of the population that the rows are a sample of.
         """
-        if not (isinstance(level, int | float) and 0 < level < 1):
-            raise ArgumentError(f"level must lie strictly between 0 and 1, got {level!r}.")
-        tails = ((1 - level) / 2, (1 + level) / 2)
+        probabilities = _ends(level)
         deviation = self._normal_deviation(response, sampling=sampling)
         if self._losses is None:
-            width = deviation * ndtri(tails[1])
+            width = deviation * ndtri(probabilities[1])
             return values - width, values + width
         bounds = np.empty((2, values.size))
         flat, deviations = response.flat(), deviation.ravel()
         rest = np.arange(values.size)
         plain = (flat.trace == 0) & (flat.constant == 0) & (flat.cross == 0)
         if plain.sum() > _ANGLES:
-            bounds[:, plain] = self._losses.plain_quantiles(flat.select(plain), deviations[plain], tails)
+            bounds[:, plain] = self._losses.plain_quantiles(
+                flat.select(plain), deviations[plain], probabilities
+            )
             rest = np.flatnonzero(~plain)
         for first in range(0, rest.size, _CHUNK):
             part = rest[first : first + _CHUNK]
             shifts = self._losses.missing(flat.select(part))
-            for bound, probability in zip(bounds, tails, strict=True):
+            for bound, probability in zip(bounds, probabilities, strict=True):
                 bound[part] = _mixture_quantile(shifts, deviations[part], probability)
         return values + bounds[0].reshape(values.shape), values + bounds[1].reshape(values.shape)
 
@@ -153,7 +152,7 @@ class ErrorLaw:
         self, values: Array, response: Response, level: float, *, sampling: bool
     ) -> NDArray[np.bool_]:
         """Whether `interval` leaves zero out, without the cost of finding its ends."""
-        tails = ((1 - level) / 2, (1 + level) / 2)
+        lowest, highest = _ends(level)
         deviation = self._normal_deviation(response, sampling=sampling).ravel()
         below = np.empty(values.size)
         flat, points = response.flat(), -values.ravel()
@@ -163,7 +162,7 @@ class ErrorLaw:
             if self._losses is not None:
                 shifts = self._losses.missing(flat.select(part))
             below[part] = _mixture_below(points[part], shifts, deviation[part])
-        return np.asarray((below < tails[0]) | (below > tails[1])).reshape(values.shape)
+        return np.asarray((below < lowest) | (below > highest)).reshape(values.shape)
 
     def _normal_deviation(self, response: Response, *, sampling: bool) -> Array:
         variance = self._sigma**2 * response.noise
@@ -172,7 +171,7 @@ class ErrorLaw:
         return np.asarray(np.sqrt(variance))
 
 
-class Losses:
+class LossDraws:
     """Draws of what clipping took from the table, beyond what the method has restored.
 
     A row beyond the radius, white and with direction u, took ``w |z|^2 u^T Q u`` from an answer, where w is
@@ -182,7 +181,7 @@ class Losses:
 
     Parameters
     ----------
-    tails : sequence of TailLaw
+    laws : sequence of LossLaw
         The likely laws of the rows beyond: one at most for no direction of its own.
     n_rows : int
         The public number of rows, which the second moment is a mean over.
@@ -190,22 +189,22 @@ class Losses:
         Whether the constant is among the columns.
     """
 
-    def __init__(self, tails: Sequence[TailLaw], n_rows: int, *, has_constant: bool) -> None:
+    def __init__(self, laws: Sequence[LossLaw], n_rows: int, *, has_constant: bool) -> None:
         rng = np.random.default_rng(_SEED)
-        draws = _DRAWS_A_LAW * max(len(tail.rows) for tail in tails)
+        draws = _DRAWS_A_LAW * max(len(law.rows) for law in laws)
         self._first, self._second, self._constant, self._cross = np.zeros((4, draws))
         along, beside, across = [], [], []
-        some_agree = any(tail.along is not None for tail in tails)
+        some_agree = any(law.along is not None for law in laws)
         evenness = _EVENNESS_BESIDE_HEAVY if some_agree else _EVENNESS
-        for tail in tails:
-            if tail.along is None:
-                sums = _even_losses(rng, tail, draws, evenness, has_constant=has_constant) / n_rows
-                self._first, self._second = sums[:2] - tail.restored
-                self._constant, self._cross = sums[2] - tail.restored_constant, sums[3]
+        for law in laws:
+            if law.along is None:
+                sums = _even_losses(rng, law, draws, evenness, has_constant=has_constant) / n_rows
+                self._first, self._second = sums[:2] - law.restored
+                self._constant, self._cross = sums[2] - law.restored_constant, sums[3]
             else:
-                lost, lopsided = _losses_along(rng, tail, draws) / n_rows
-                along.append(lost - tail.restored)
-                beside.append(2 * tail.tilt * lost * rng.standard_normal(draws))
+                lost, lopsided = _losses_along(rng, law, draws) / n_rows
+                along.append(lost - law.restored)
+                beside.append(2 * law.tilt * lost * rng.standard_normal(draws))
                 across.append(2 * lopsided)
         self._along, self._beside, self._across = (
             np.reshape(rows, (-1, draws)) for rows in (along, beside, across)
@@ -255,34 +254,40 @@ class Losses:
         )
 
 
+def _ends(level: float) -> tuple[float, float]:
+    """Return the probabilities below the two ends of a central interval."""
+    inside = share(level, "level")
+    return (1 - inside) / 2, (1 + inside) / 2
+
+
 def _even_losses(
-    rng: np.random.Generator, tail: TailLaw, draws: int, evenness: float, *, has_constant: bool
+    rng: np.random.Generator, law: LossLaw, draws: int, evenness: float, *, has_constant: bool
 ) -> Array:
     """Return sums over rows in all directions: along two of them, of the constant, and across."""
     sums = np.zeros((4, draws))
-    for draw, count in enumerate(rng.poisson(np.resize(tail.rows, draws))):
-        norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
+    for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
+        norms = law.norms(1 - rng.random(count), draw % len(law.rows))
         cut = 1 - norms**-2.0
-        squares = np.maximum((tail.radius * norms) ** 2 - has_constant, 0.0)
-        first, second, other = _directions(rng, count, tail.directions)
+        squares = np.maximum((law.radius * norms) ** 2 - has_constant, 0.0)
+        first, second, other = _directions(rng, count, law.directions)
         lost = cut * squares
         sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
-    if tail.directions > 1:
+    if law.directions > 1:
         sums[:2] *= rng.gamma(evenness, 1 / evenness, (2, draws))
     return sums
 
 
-def _losses_along(rng: np.random.Generator, tail: TailLaw, draws: int) -> Array:
+def _losses_along(rng: np.random.Generator, law: LossLaw, draws: int) -> Array:
     """Return sums over rows that lie along one direction: of their squares, and across to the constant.
 
     Of the two sides of the direction, one may have any share of the rows.
     """
     sums = np.zeros((2, draws))
-    for draw, count in enumerate(rng.poisson(np.resize(tail.rows, draws))):
-        norms = tail.norms(1 - rng.random(count), draw % len(tail.rows))
+    for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
+        norms = law.norms(1 - rng.random(count), draw % len(law.rows))
         sides = np.where(rng.random(count) < rng.random(), 1.0, -1.0)
-        sums[:, draw] = tail.radius**2 * np.sum(norms**2 - 1), tail.radius * (norms - 1 / norms) @ sides
-    # Laws come in the order of a grid. Shuffled, those of one tail tell nothing of another's.
+        sums[:, draw] = law.radius**2 * np.sum(norms**2 - 1), law.radius * (norms - 1 / norms) @ sides
+    # Laws come in the order of a grid. Shuffled, those of one direction tell nothing of another's.
     return rng.permutation(sums, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Which combinations of columns could not be told from noise, in words."""
+"""Which combinations of columns lie below the noise, in words."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from dpcov.arrays import Matrix, Vector
+from dpcov.laws import least_resolved, noise_norm, rarely_exceeded
 from dpcov.linear.frames import number
 
-Array = NDArray[np.float64]
-
-_TOLD = 3.0
 _NEGLIGIBLE = 1e-6
 _MOST_TERMS = 8
 
 
 @dataclass(frozen=True)
 class Combination:
-    """A combination of columns whose variance is too small to be told from noise.
+    """A combination of columns whose variance lies below the noise.
 
     Attributes
     ----------
     coefficients : tuple of (str, float)
         Columns and their coefficients, the leading column first with coefficient 1.
     standard_deviation_at_most : float
-        An upper bound of its standard deviation, at 95%.
+        An upper bound of its standard deviation, at 95%; infinite where noise hides even that.
+
+    Examples
+    --------
+    >>> from dpcov.linear import Combination
+    >>> found = Combination((("departure", 1.0), ("hour", -100.0), ("minute", -1.0)), 0.25)
+    >>> print(found)
+    departure - 100 hour - minute
+    >>> found.describe()
+    'departure - 100 hour - minute is below the noise: its standard deviation is at most 0.25'
     """
 
     coefficients: tuple[tuple[str, float], ...]
@@ -43,29 +50,68 @@ class Combination:
         return text + (" + ..." if len(rest) >= _MOST_TERMS else "")
 
     def describe(self) -> str:
-        """Return a sentence."""
+        """Return a sentence without its full stop."""
+        if math.isinf(self.standard_deviation_at_most):
+            return f"{self} is below the noise, however large it is"
         bound = number(self.standard_deviation_at_most)
-        return f"{self} cannot be told from a constant: its standard deviation is at most {bound}"
+        return f"{self} is below the noise: its standard deviation is at most {bound}"
+
+
+def count_unresolved(covariance: Matrix, factor: Matrix, sigma: float) -> int:
+    """Return how many independent combinations `find_unresolved` would name, without naming them."""
+    return int((_in_noise_units(covariance, factor)[0] < least_resolved(len(covariance), sigma)).sum())
 
 
 def find_unresolved(
-    covariance: Array, factor: Array, sigma: float, names: Sequence[str]
+    covariance: Matrix, factor: Matrix, sigma: float, names: Sequence[str]
 ) -> list[Combination]:
-    """Return the combinations of columns whose variance is less than three times the noise norm.
+    """Return the combinations of columns whose variance lies below the noise: a basis of them.
 
     Parameters
     ----------
     covariance : ndarray, shape (m, m)
-        Of the columns, released.
+        The released covariance of the columns.
     factor : ndarray, shape (m, k)
         Its noise is ``factor @ N @ factor.T``.
     sigma : float
-        Of N.
+        The standard deviation of N on its diagonal.
     names : sequence of str
-        The columns.
+        The names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.linear.unresolved import find_unresolved
+    >>> twice = np.array([[1.0, 2.0], [2.0, 4.0]])
+    >>> [str(found) for found in find_unresolved(twice, np.eye(2), 0.01, ("a", "b"))]
+    ['b - 2 a']
     """
     size = len(names)
-    norm = math.sqrt(2 * size) * sigma
+    values, forms = _in_noise_units(covariance, factor)
+    lost = values < least_resolved(size, sigma)
+    if not lost.any():
+        return []
+    bound = rarely_exceeded(size) * noise_norm(size, sigma)
+    noise_scale = np.linalg.norm(factor, axis=1)
+    spreads = np.sqrt(np.maximum(np.diag(covariance), bound * noise_scale**2))
+    found = []
+    shorten = _Shortening(covariance, factor, sigma)
+    for pivot, scaled in _simplify(forms[lost] * spreads):
+        sizes = np.abs(scaled) / np.abs(scaled).max()
+        raw, order = shorten(scaled / spreads, sizes, pivot)
+        terms = tuple((names[i], float(raw[i])) for i in order)
+        variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
+        found.append(Combination(terms, math.sqrt(variance)))
+    return found
+
+
+def all_unresolved(names: Sequence[str]) -> list[Combination]:
+    """Return every column by itself, of unknown size: what is left where nothing stands above the noise."""
+    return [Combination(((name, 1.0),), math.inf) for name in names]
+
+
+def _in_noise_units(covariance: Matrix, factor: Matrix) -> tuple[Vector, Matrix]:
+    """Return variances in coordinates in which noise is white, and the forms of columns that have them."""
     noise_scale = np.linalg.norm(factor, axis=1)
     # Triangular and scaled: products of the factor would square its condition number.
     triangle = qr((factor / noise_scale[:, None]).T, mode="economic")[1]
@@ -73,62 +119,56 @@ def find_unresolved(
     half = solve_triangular(triangle, scaled, trans="T")
     white = solve_triangular(triangle, half.T, trans="T")
     values, vectors = np.linalg.eigh((white + white.T) / 2)
-    lost = values < told_from_noise(size, sigma)
-    if not lost.any():
-        return []
-    forms = solve_triangular(triangle, vectors[:, lost]).T / noise_scale
-    # Tracy-Widom: 19 of 20 noise matrices have a norm below this.
-    bound = norm * (1 + 0.73 * size ** (-2 / 3))
-    spreads = np.sqrt(np.maximum(np.diag(covariance), bound * noise_scale**2))
-    found = []
-    for form in _simplify(forms, spreads):
-        order, raw = _in_order(form, spreads)
-        raw = _shortened(raw, order, covariance, factor, sigma)
-        terms = tuple((names[i], float(raw[i])) for i in order if raw[i])
-        variance = max(float(raw @ covariance @ raw), 0.0) + bound * float(np.square(raw @ factor).sum())
-        found.append(Combination(terms, math.sqrt(variance)))
-    # Under large noise several may have come down to the same few columns.
-    return list({str(combination): combination for combination in found}.values())
+    return values, solve_triangular(triangle, vectors).T / noise_scale
 
 
-def _shortened(raw: Array, order: Sequence[int], covariance: Array, factor: Array, sigma: float) -> Array:
-    """Leave out columns, the least one first, as long as what remains cannot be told from noise by itself."""
-    form, left = raw.copy(), len(order)
-    with_columns, mapped = covariance @ form, form @ factor
-    variance = float(form @ with_columns)
-    for i in reversed(order[1:]):
-        own = form[i]
-        shorter = variance - 2 * own * with_columns[i] + own**2 * covariance[i, i]
-        shorter_mapped = mapped - own * factor[i]
-        if shorter < told_from_noise(left - 1, sigma) * float(shorter_mapped @ shorter_mapped):
-            form[i], left = 0.0, left - 1
-            with_columns = with_columns - own * covariance[i]
-            variance, mapped = shorter, shorter_mapped
-    return form
+def _simplify(scaled: Matrix) -> list[tuple[int, Vector]]:
+    """Solve forms for the columns that matter most, one for each, so that each form has few others.
 
-
-def told_from_noise(size: int, sigma: float) -> float:
-    """Return what a variance must exceed to be told from noise: three times the norm of the noise."""
-    return _TOLD * math.sqrt(2 * size) * sigma
-
-
-def _simplify(forms: Array, spreads: Array) -> Array:
-    """Solve for the columns that matter most, so that each form has few of them.
-
-    Returns forms of columns in units of their spreads.
+    Returns that column and the form. No other form contains the column, so the forms stay independent
+    whatever else is left out of them.
     """
-    scaled = forms * spreads
-    pivots = qr(scaled, mode="r", pivoting=True)[1][: len(forms)]
-    return np.asarray(np.linalg.solve(scaled[:, pivots], scaled), dtype=np.float64)
+    pivots = qr(scaled, mode="r", pivoting=True)[1][: len(scaled)]
+    solved = np.asarray(np.linalg.solve(scaled[:, pivots], scaled), dtype=np.float64)
+    return list(zip(map(int, pivots), solved, strict=True))
 
 
-def _in_order(form: Array, spreads: Array) -> tuple[list[int], Array]:
-    """Return which columns matter, the leading one first, and all coefficients relative to it."""
-    sizes = np.abs(form) / np.abs(form).max()
-    raw = form / spreads
-    # Of columns that matter about equally, the one that leaves the others the largest coefficients leads.
+@dataclass(frozen=True, eq=False)
+class _Shortening:
+    """Leaves columns out of forms, the least one first, as long as what remains lies below the noise."""
+
+    covariance: Matrix
+    factor: Matrix
+    sigma: float
+
+    def __call__(self, form: Vector, sizes: Vector, pivot: int) -> tuple[Vector, list[int]]:
+        """Return the coefficients that are left, and their columns, the leading one first; the pivot stays.
+
+        `sizes` tells how much each column of the form matters, at most 1.
+        """
+        form = np.where((sizes > _NEGLIGIBLE) | (np.arange(len(form)) == pivot), form, 0.0)
+        lead = _leading(sizes, form)
+        kept = [lead, *(int(i) for i in np.argsort(-sizes, kind="stable") if form[i] and i != lead)]
+        with_columns, mapped = self.covariance @ form, form @ self.factor
+        variance = float(form @ with_columns)
+        for i in [column for column in reversed(kept) if column != pivot]:
+            own = form[i]
+            shorter = variance - 2 * own * with_columns[i] + own**2 * self.covariance[i, i]
+            shorter_mapped = mapped - own * self.factor[i]
+            noise = float(shorter_mapped @ shorter_mapped)
+            if shorter < least_resolved(len(kept) - 1, self.sigma) * noise:
+                form[i] = 0.0
+                kept.remove(i)
+                with_columns = with_columns - own * self.covariance[i]
+                variance, mapped = shorter, shorter_mapped
+        return form / form[kept[0]], kept
+
+
+def _leading(sizes: Vector, form: Vector) -> int:
+    """Return which column leads: of those that matter about equally, the one of least coefficient.
+
+    The others then have large coefficients, such as the 100 of ``time - 100 hour``.
+    """
     candidates = np.flatnonzero(sizes > 0.9)
-    lead = int(candidates[np.argmin(np.round(np.abs(raw[candidates]) / np.abs(raw[candidates]).min(), 6))])
-    rest = [int(i) for i in np.argsort(-sizes, kind="stable") if sizes[i] > _NEGLIGIBLE and i != lead]
-    raw[[i for i in range(len(raw)) if i != lead and i not in rest]] = 0.0
-    return [lead, *rest], raw / raw[lead]
+    coefficients = np.abs(form[candidates])
+    return int(candidates[np.argmin(np.round(coefficients / coefficients.min(), 6))])

@@ -5,15 +5,12 @@ They talk to a curator and nothing else. One algorithm, one file, one citation.
 
 from __future__ import annotations
 
-import difflib
-
-from dpcov.core import ArgumentError
-from dpcov.methods.estimate import Estimate, NoiseLaw
+from dpcov.checks import choice
+from dpcov.methods.estimate import Estimate
 from dpcov.methods.method import Method
 from dpcov.methods.registry import METHODS
-from dpcov.methods.whitening.tail import TailLaw
 
-__all__ = ["Estimate", "Method", "NoiseLaw", "TailLaw", "find_method", "methods"]
+__all__ = ["Estimate", "Method", "find_method", "methods"]
 
 
 def methods() -> tuple[Method, ...]:
@@ -24,23 +21,21 @@ def methods() -> tuple[Method, ...]:
     Examples
     --------
     >>> import dpcov
-    >>> [method.name for method in dpcov.methods()][0]
-    'whitening'
+    >>> [method.name for method in dpcov.methods() if method.vetted and method.available]
+    ['whitening', 'recursive', 'aggregate', 'gaussian', 'coinpress', 'preconditioning', 'unbounded', \
+'separate', 'adaptive']
     """
     return METHODS
 
 
 def find_method(name: str) -> Method:
-    """Return the method called `name`, or raise an `ArgumentError` that lists all that can be run."""
-    for method in METHODS:
-        if method.name == name:
-            if not method.available:
-                raise ArgumentError(
-                    f"method '{name}' cannot be run: {method.reason}. "
-                    f"It is listed for its rate: {method.rate}."
-                )
-            return method
-    names = [method.name for method in METHODS if method.available]
-    near = difflib.get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    raise ArgumentError(f"method '{name}' does not exist.{hint} There are: {', '.join(names)}.")
+    """Return the method called `name`, or raise an `ArgumentError` with the nearest name.
+
+    Examples
+    --------
+    >>> from dpcov.methods import find_method
+    >>> find_method("whitening").needs
+    'nothing'
+    """
+    by_name = {method.name: method for method in METHODS}
+    return by_name[choice(name, "method", list(by_name))]

@@ -1,38 +1,19 @@
-"""What every method of estimation returns."""
+"""What every method of estimation returns, and how it gets there."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.methods.whitening.tail import TailLaw
+from dpcov.arrays import Matrix
+from dpcov.core import Curator, LatticeMap, NoisyGram
+from dpcov.laws import LossLaw, NoiseLaw, nearest_positive_semidefinite
 
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, eq=False)
-class NoiseLaw:
-    """The law of the noise in a second-moment matrix, which is public.
-
-    The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
-    is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid). Where the
-    estimate was shrunk (`shrink_towards`), it has less error than this law says: its mean squared
-    error, over the entries in the mapped rows, is below that of N.
-
-    Attributes
-    ----------
-    inverse : ndarray, shape (d, d)
-        The public map back to the table's columns.
-    sigma : float
-        Standard deviation of N on its diagonal; off the diagonal it is ``sigma / sqrt(2)``.
-    """
-
-    inverse: NDArray[np.float64]
-    sigma: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,28 +29,32 @@ class Estimate:
     noise : NoiseLaw, optional
         The noise in the matrix (before it was made positive semidefinite); None where the noise is
         not additive or nothing was released.
-    tail : tuple of TailLaw
+    losses : tuple of LossLaw
         What shrinking long rows took away; empty where that is not known.
     """
 
-    second_moment: NDArray[np.float64]
+    second_moment: Matrix
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: NoiseLaw | None = None
-    tail: tuple[TailLaw, ...] = ()
+    losses: tuple[LossLaw, ...] = ()
 
 
-def nearest_positive_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the positive semidefinite matrix that is closest in Frobenius norm."""
-    symmetric = (matrix + matrix.T) / 2
-    eigenvalues, vectors = np.linalg.eigh(symmetric)
-    positive = np.maximum(eigenvalues, 0.0)
-    projected: NDArray[np.float64] = (vectors * positive) @ vectors.T
-    return (projected + projected.T) / 2
+def whole_radius(curator: Curator, radius: float) -> float:
+    """Return a bound on rows with their constant, given one on the table's own columns.
+
+    The constant adds 1 to a squared length.
+    """
+    return math.hypot(radius, 1.0) if curator.has_constant else radius
 
 
-def shrink_towards(
-    target: NDArray[np.float64], matrix: NDArray[np.float64], sigma: float
-) -> tuple[NDArray[np.float64], float]:
+def mapped_back(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
+    """Return the estimate that a noisy second moment of mapped rows stands for."""
+    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
+    matrix = inverse @ nearest_positive_semidefinite(answer.mean()) @ inverse.T
+    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))
+
+
+def shrink_towards(target: Matrix, matrix: Matrix, sigma: float) -> tuple[Matrix, float]:
     """Draw a noisy matrix to the multiple of `target` that is next to it.
 
     The estimator of James and Stein (1961): the noise has the same variance in every direction of

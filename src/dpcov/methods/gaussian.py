@@ -8,22 +8,16 @@ eigenvalue: good for a table that is known to be near-isotropic, useless for sma
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    Gram,
-)
+from dpcov.core import Clipping, Curator, Gram
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate, whole_radius
 
 
-def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estimate:
+def estimate_gaussian(curator: Curator, *, radius: float) -> Estimate:
     """Release the second moment of the rows, clipped to a ball around the origin.
 
     Parameters
@@ -37,13 +31,8 @@ def estimate_gaussian(curator: Curator, *, radius: float | None = None) -> Estim
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'gaussian' needs radius: a bound on the length of a row that does not come from the rows."
-        )
-    # The bound is about the table's own columns; the constant one adds 1 to a squared length.
     own = positive(radius, "radius")
-    whole = math.hypot(own, 1.0) if curator.has_constant else own
+    whole = whole_radius(curator, own)
     lattice_map = identity_map(curator.n_columns)
     answer = curator.ask(
         Gram(Clipping(lattice_map, whole), curator.remaining.rho, "Gram matrix of the clipped rows")

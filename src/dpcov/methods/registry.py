@@ -2,38 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
 from fractions import Fraction
-from importlib import import_module
-from typing import Any
 
-from dpcov.methods.estimate import Estimate
-from dpcov.methods.gaussian import estimate_gaussian
 from dpcov.methods.method import Method
-from dpcov.methods.whitening.method import estimate_whitening
-from dpcov.paper.aggregate import estimate_aggregate
-from dpcov.paper.recursive import estimate_recursive
-
-
-@dataclass(frozen=True)
-class _Rival:
-    """An estimator of the related work, imported when it is run or asked for its options."""
-
-    module: str
-    name: str
-
-    def __call__(self, *arguments: Any, **options: Any) -> Estimate:
-        estimate: Estimate = self._imported()(*arguments, **options)
-        return estimate
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._imported())
-
-    def _imported(self) -> Any:
-        return getattr(import_module(f"dpcov.rivals.{self.module}"), self.name)
-
 
 _BUILT = (
     Method(
@@ -43,16 +14,16 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="nothing",
         assumes="nothing; most accurate if few rows carry much of a direction's variance",
-        estimate=estimate_whitening,
+        algorithm="dpcov.methods.whitening.method:estimate_whitening",
     ),
     Method(
         name="recursive",
         citation="Mahpud, Sheffet: A Private Approximation of the 2nd-Moment Matrix of Any Subsamplable "
         "Input (NeurIPS 2025), Algorithms 1 and 2",
         privacy="rho-zCDP; delta-approximate if it has to find the least eigenvalue",
-        needs="m, alpha; radius and least_eigenvalue save budget",
+        needs="m, alpha; least_eigenvalue, or a delta to find it; radius saves budget",
         assumes="random groups of m rows keep the second moment up to 1 +- alpha",
-        estimate=estimate_recursive,
+        algorithm="dpcov.paper.recursive:estimate_recursive",
         delta_share=lambda options: Fraction(1 if options.get("least_eigenvalue") is None else 0, 10),
         requires=("m",),
     ),
@@ -63,7 +34,7 @@ _BUILT = (
         privacy="delta-approximate rho-zCDP",
         needs="m, alpha and a delta; very many rows",
         assumes="random groups of m rows keep the second moment up to 1 +- alpha",
-        estimate=estimate_aggregate,
+        algorithm="dpcov.paper.aggregate:estimate_aggregate",
         delta_share=lambda _options: Fraction(1, 2),
         requires=("m",),
     ),
@@ -73,7 +44,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
-        estimate=estimate_gaussian,
+        algorithm="dpcov.methods.gaussian:estimate_gaussian",
         requires=("radius",),
     ),
     Method(
@@ -83,7 +54,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="largest_eigenvalue, and rounds to suit the least one",
         assumes="Gaussian rows with mean zero",
-        estimate=_Rival("coinpress", "estimate_coinpress"),
+        algorithm="dpcov.rivals.coinpress:estimate_coinpress",
         requires=("largest_eigenvalue",),
     ),
     Method(
@@ -92,7 +63,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="largest_eigenvalue, least_eigenvalue",
         assumes="Gaussian rows with mean zero",
-        estimate=_Rival("preconditioning", "estimate_preconditioning"),
+        algorithm="dpcov.rivals.preconditioning:estimate_preconditioning",
         requires=("largest_eigenvalue", "least_eigenvalue"),
     ),
     Method(
@@ -102,7 +73,7 @@ _BUILT = (
         privacy="delta-approximate rho-zCDP",
         needs="a delta; many rows",
         assumes="Gaussian rows with mean zero",
-        estimate=_Rival("unbounded", "estimate_unbounded"),
+        algorithm="dpcov.rivals.unbounded:estimate_unbounded",
         delta_share=lambda _options: Fraction(1, 2),
     ),
     Method(
@@ -111,7 +82,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius; made for the Frobenius norm with many columns",
-        estimate=_Rival("separate", "estimate_separate"),
+        algorithm="dpcov.rivals.separate:estimate_separate",
         requires=("radius",),
     ),
     Method(
@@ -120,7 +91,7 @@ _BUILT = (
         privacy="rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius, and most are much shorter; made for the Frobenius norm",
-        estimate=_Rival("adaptive", "estimate_adaptive"),
+        algorithm="dpcov.rivals.adaptive:estimate_adaptive",
         requires=("radius",),
     ),
     Method(
@@ -130,7 +101,7 @@ _BUILT = (
         privacy="epsilon-DP with epsilon = sqrt(2 rho), in idealised arithmetic",
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
-        estimate=_Rival("exponential", "estimate_exponential"),
+        algorithm="dpcov.rivals.exponential:estimate_exponential",
         requires=("radius",),
         vetted=False,
     ),
@@ -141,7 +112,7 @@ _BUILT = (
         privacy="delta-approximate rho-zCDP, in idealised arithmetic",
         needs="a delta; leverage, unless rows are Gaussian; many rows",
         assumes="no row has a high leverage, as in a subgaussian table with mean zero; may fail, and says so",
-        estimate=_Rival("leverage", "estimate_leverage"),
+        algorithm="dpcov.rivals.leverage:estimate_leverage",
         delta_share=lambda _options: Fraction(1, 2),
         vetted=False,
     ),
@@ -155,7 +126,6 @@ _WITHOUT_ALGORITHM = (
         privacy="(epsilon, delta)-DP",
         needs="nothing",
         assumes="Gaussian rows",
-        estimate=None,
         reason="it chooses among a cover of all Gaussians, whose size is exponential in the columns",
         rate="n ~ d^2 / a^2 + d^2 / (a epsilon) + log(1/delta) / epsilon for an error of a in total "
         "variation",
@@ -167,7 +137,6 @@ _WITHOUT_ALGORITHM = (
         privacy="(epsilon, delta)-DP",
         needs="nothing",
         assumes="Gaussian rows, a constant share of which may be outliers",
-        estimate=None,
         reason="it solves sum-of-squares programs, which are out of reach beyond a handful of columns",
         rate="n ~ d^8 (up to powers of log(1/delta) / epsilon) for an error that depends on the outliers",
     ),
@@ -178,7 +147,6 @@ _WITHOUT_ALGORITHM = (
         privacy="(epsilon, delta)-DP",
         needs="nothing",
         assumes="Gaussian rows, a constant share of which may be outliers",
-        estimate=None,
         reason="it solves sum-of-squares programs, which are out of reach beyond a handful of columns",
         rate="n ~ d^2 / a^2 + d^2 / (a epsilon) (up to powers of log(1/delta)) for an error of a in total "
         "variation",

@@ -11,15 +11,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    NoAnswerError,
-)
+from dpcov.checks import number, positive
+from dpcov.core import Clipping, Curator, NoAnswerError
+from dpcov.laws import nearest_positive_semidefinite
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.paper.queries import Aggregate, aggregate_noise_scale
 from dpcov.paper.radius import find_covering_radius
 
@@ -27,7 +23,7 @@ _RADIUS_SHARE = Fraction(1, 20)
 
 
 def estimate_aggregate(
-    curator: Curator, *, m: int | None = None, alpha: float = 0.1, radius: float | None = None
+    curator: Curator, *, m: int, alpha: float = 0.1, radius: float | None = None
 ) -> Estimate:
     """Release a second moment with an error of about 2 alpha, if random groups of rows agree.
 
@@ -50,17 +46,7 @@ def estimate_aggregate(
     the noise, with probability 0.98. The paper fixes the noise at alpha / 12 instead and asks for the rows
     that this needs.
     """
-    if m is None:
-        raise ArgumentError(
-            "method 'aggregate' needs m: how many random rows keep the second moment up to 1 +- alpha."
-        )
-    size, alpha = math.ceil(positive(m, "m")), positive(alpha, "alpha")
-    if alpha > 0.5:
-        raise ArgumentError(f"alpha must be at most 1/2, got {alpha:g}.")
-    if curator.remaining.delta == 0:
-        raise ArgumentError(
-            "method 'aggregate' needs a delta in its budget: give delta beside rho, or epsilon with delta."
-        )
+    size, alpha = math.ceil(positive(m, "m")), number(alpha, "alpha", above=0, at_most=0.5)
     distance = 2 * alpha / (1 - alpha)
     own = None if radius is None else positive(radius, "radius")
     share = 1 - _RADIUS_SHARE if own is None else Fraction(1)
@@ -77,7 +63,7 @@ def estimate_aggregate(
     if own is None:
         whole = find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
     else:
-        whole = math.hypot(own, 1.0) if curator.has_constant else own
+        whole = whole_radius(curator, own)
     lattice_map = identity_map(curator.n_columns)
     answer = curator.ask(
         Aggregate(

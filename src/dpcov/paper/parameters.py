@@ -12,18 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    PrivacyCost,
-    Receipt,
-    resolve_budget,
-)
-from dpcov.core.budget import Number, as_fraction
+from dpcov.arrays import Vector
+from dpcov.checks import number, positive
+from dpcov.core import Clipping, Number, PrivacyCost, Receipt, resolve_budget
+from dpcov.core.budget import as_fraction
 from dpcov.maps import identity_map
 from dpcov.opening import Access, opened
 from dpcov.paper.eigenvalue import find_least_eigenvalue
@@ -46,7 +38,7 @@ class Radius:
 class EnclosingBall:
     """A ball; at most `outside_at_most` rows lie outside, with probability 0.99."""
 
-    centre: NDArray[np.float64]
+    centre: Vector
     radius: float
     outside_at_most: int
     receipt: Receipt
@@ -253,7 +245,4 @@ def _approximate_limit(epsilon: Number, delta: Number) -> tuple[PrivacyCost, tup
 
 
 def _alpha(alpha: float) -> float:
-    value = positive(alpha, "alpha")
-    if value > 0.5:
-        raise ArgumentError(f"alpha must be at most 1/2, got {value:g}.")
-    return value
+    return number(alpha, "alpha", above=0, at_most=0.5)

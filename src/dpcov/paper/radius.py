@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Vector
 from dpcov.core import (
     ArgumentError,
     Clipping,
@@ -30,8 +30,6 @@ from dpcov.core import (
     Rule,
 )
 from dpcov.maps import identity_map, integer_map, map_rounding
-
-Vector = NDArray[np.float64]
 
 _FAILURE = 0.01
 _LOWEST, _HIGHEST = -440, 440
@@ -150,7 +148,7 @@ class _View:
     """
 
     centre: Vector
-    wanted: NDArray[np.float64]
+    wanted: Vector
     lattice_map: LatticeMap
 
     def reach(self, edge: float) -> float:

@@ -9,25 +9,18 @@ are right. ``docs/paper.md`` maps it line by line and lists what was repaired.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Matrix
 from dpcov.checks import positive, share
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    LatticeMap,
-    NoAnswerError,
-    NoisyGram,
-)
+from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, NoisyGram
+from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate, mapped_back, whole_radius
 from dpcov.paper.eigenvalue import find_least_eigenvalue
 from dpcov.paper.queries import Shrinking, ShrunkGram, check_group_size
 from dpcov.paper.radius import find_covering_radius
@@ -41,8 +34,6 @@ from dpcov.paper.theory.recursion import (
 )
 from dpcov.paper.theory.subsamplability import check_parameters
 
-Matrix = NDArray[np.float64]
-
 _RADIUS_SHARE = Fraction(1, 20)
 _EIGENVALUE_SHARE = Fraction(1, 20)
 
@@ -50,7 +41,7 @@ _EIGENVALUE_SHARE = Fraction(1, 20)
 def estimate_recursive(
     curator: Curator,
     *,
-    m: float | None = None,
+    m: float,
     alpha: float = 0.5,
     beta: float | None = None,
     radius: float | None = None,
@@ -84,19 +75,9 @@ def estimate_recursive(
     theorem: ``(1 - gamma) S_eff <= S~ <= (1 + gamma) S``.
     """
     chosen = recursion_constants(constants)
-    if m is None:
-        raise ArgumentError(
-            "method 'recursive' needs m: how many random rows keep the second moment up to 1 +- alpha. "
-            "See dpcov.theory, or use method 'whitening', which needs nothing."
-        )
     check_parameters(m, alpha, n_rows=curator.n_rows, constants=constants)
     own_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
-    if least is None and curator.remaining.delta == 0:
-        raise ArgumentError(
-            "method 'recursive' needs least_eigenvalue, or a budget with a delta to find it: "
-            "give delta beside rho, or epsilon with delta."
-        )
     if least is None:
         check_group_size(math.ceil(m), n_rows=curator.n_rows, n_columns=curator.n_columns)
     if beta is not None:
@@ -162,18 +143,12 @@ def _run(
     clipping = Clipping(lattice_map, math.sqrt(kappa))
     answer = curator.ask(ShrunkGram(clipping, earlier, curator.remaining.rho, "the released matrix"))
     history.append({"kappa": kappa, "rho": float(each), "large": 0.0})
-    return _estimate(lattice_map, answer, _diagnostics(course, answer, history))
-
-
-def _estimate(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
-    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
-    matrix = inverse @ nearest_positive_semidefinite(answer.mean()) @ inverse.T
-    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))
+    return mapped_back(lattice_map, answer, _diagnostics(course, answer, history))
 
 
 def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, float]]) -> dict[str, Any]:
     """Facts from public numbers and private answers."""
-    noise = math.sqrt(2 * len(answer.integers)) * answer.sigma
+    noise = noise_norm(len(answer.integers), answer.sigma)
     lowest = float(np.linalg.eigvalsh(answer.mean())[0])
     return {
         "rounds": course.releases,
@@ -187,7 +162,7 @@ def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, fl
 def _whole_radius(curator: Curator, radius: float | None) -> float:
     """Return a radius for the rows with their constant column."""
     if radius is not None:
-        return math.hypot(radius, 1.0) if curator.has_constant else radius
+        return whole_radius(curator, radius)
     return find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
 
 

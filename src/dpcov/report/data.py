@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._version import VERSION
+from dpcov.arrays import Array
 from dpcov.core import PrivacyCost, UnresolvedError
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.release import Release
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
-
-Array = NDArray[np.float64]
 
 _DIGITS = 6
 _CORRELATION_STEPS = 10_000
@@ -51,16 +50,10 @@ class SpectrumData:
     floor: tuple[float | None, ...]
     left_out: tuple[str, ...]
 
-    @property
-    def above(self) -> int:
-        """How many eigenvalues can be told from noise."""
-        pairs = zip(self.eigenvalues, self.floor, strict=True)
-        return sum((value.estimate or 0.0) > (floor or 0.0) for value, floor in pairs)
-
 
 @dataclass(frozen=True)
 class CorrelationData:
-    """Correlations in steps of 1/10,000 as little-endian int16, row by row, and which can be told from zero.
+    """Correlations in steps of 1/10,000 as little-endian int16, row by row, and which are not zero.
 
     The smallest int16 stands for a correlation that is not known. `told` has one bit a cell, the highest bit
     of a byte first. Both are base64: 500 columns take 0.7 MB.
@@ -128,13 +121,13 @@ class ReportData:
     n_rows : int
         The public number of rows.
     intercept : bool
-        Whether means are known.
+        Whether the release has a constant column, so that means are known.
     private, vetted : bool
         Whether the noise came from the system's entropy; whether the method's arithmetic is exact.
     method, citation : str
-        How it was made.
+        The method that made the release, and where it comes from.
     guarantee : tuple of str
-        In words.
+        The guarantee in plain sentences.
     epsilons : tuple of (float, float)
         Pairs of delta and the epsilon that goes with it.
     predicted_error : float, optional
@@ -142,21 +135,23 @@ class ReportData:
     problem : str
         Why there is nothing to show, if so.
     spectrum, correlation : optional
-        What the figures show.
+        The numbers that the figures show.
     unresolved : tuple of str
         Combinations of columns that noise hides, in words.
     n_unresolved : int
-        How many there are; not all are spelled out.
+        Their number; not all are spelled out.
+    n_resolved : int, optional
+        How many independent combinations of columns stand above the noise; None if the noise has no law.
     limit : Cost
-        What might have been spent.
+        The budget of the release.
     spent : Cost
-        What was.
+        The part of the budget that was spent.
     receipt : tuple of Cost
-        On what.
+        What each query cost.
     account : AccountData, optional
-        From the ledger.
+        The dataset's budget, if there is a ledger.
     versions : mapping
-        With which the release was made.
+        The versions of the software that made the release.
     """
 
     name: str
@@ -176,6 +171,7 @@ class ReportData:
     correlation: CorrelationData | None
     unresolved: tuple[str, ...]
     n_unresolved: int
+    n_resolved: int | None
     limit: Cost
     spent: Cost
     receipt: tuple[Cost, ...]
@@ -183,7 +179,7 @@ class ReportData:
     versions: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return the same as mappings, lists, numbers and texts, which JSON can hold."""
         return asdict(self)
 
 
@@ -195,13 +191,23 @@ def report_data(
     Parameters
     ----------
     release : Release
-        The release.
+        The release to describe.
     name : str
-        Its file.
+        The name of the release's file.
     account : Account, optional
         The dataset's budget.
     history : sequence of Entry
         The ledger's lines about the dataset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> from dpcov.report import report_data
+    >>> rows = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> data = report_data(dpcov.release(rows, rho=1), "table.dpcov")
+    >>> [column.name for column in data.columns], data.n_resolved
+    (['x0', 'x1'], 2)
     """
     receipt = release.receipt
     delta = account.asked[1] if account is not None and account.asked is not None else USUAL_DELTAS[1]
@@ -235,6 +241,7 @@ def report_data(
         correlation=correlation,
         unresolved=unresolved[:_MOST_UNRESOLVED],
         n_unresolved=len(unresolved),
+        n_resolved=release.resolved,
         limit=_cost("limit", receipt.limit),
         spent=_cost("spent", receipt.spent),
         receipt=tuple(_cost(charge.purpose, charge.cost) for charge in receipt.charges),

@@ -13,6 +13,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
+from dpcov.arrays import Array
 from dpcov.report.data import CorrelationData, SpectrumData
 from dpcov.report.words import number
 
@@ -83,10 +84,7 @@ def spectrum_figure(spectrum: SpectrumData) -> Markup:
         for i in ticks
         if i == count - 1 or count - 1 - i >= max(1, count // 24)
     ]
-    label = (
-        f"{count} eigenvalues of the correlation matrix on a log scale; {spectrum.above} lie above "
-        "the noise floor."
-    )
+    label = f"{count} eigenvalues of the correlation matrix and the noise below them, on a log scale."
     return _svg("spectrum", _WIDTH, _HEIGHT, label, parts)
 
 
@@ -117,7 +115,7 @@ def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup
             parts.append(f'<text class="{kind}" {place} text-anchor="middle">{text}</text>')
     hidden = int((~told[~np.eye(size, dtype=bool)]).sum()) // 2
     pairs = size * (size - 1) // 2
-    summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs cannot be told from zero."
+    summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs may be zero."
     return _svg("heatmap", margin + side, margin + side, summary, parts)
 
 
@@ -140,7 +138,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
-def _colours(values: NDArray[np.float64], told: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def _colours(values: Array, told: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Return RGBA: the stronger a correlation the more opaque, grey where it is hidden by noise."""
     size = np.abs(np.nan_to_num(values))
     pixels = np.empty((*values.shape, 4), dtype=np.uint8)

@@ -33,9 +33,9 @@ def write_report(
     Parameters
     ----------
     release : Release
-        The release.
+        The release to describe.
     path : path
-        Where to; an existing file is replaced.
+        The file to write; an existing one is replaced.
     name : str
         The release's file, for the lines that load it.
     account, history

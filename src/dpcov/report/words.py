@@ -23,7 +23,16 @@ _PUBLIC = "Public are only the number of rows, the names of the columns and thei
 
 
 def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
-    """Return the epsilon of a cost at some delta; infinite where there is none."""
+    """Return the epsilon of a cost at some delta; infinite where there is none.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.report.words import epsilon_at
+    >>> round(epsilon_at(PrivacyCost(Fraction(1, 100)), Fraction(1, 10**6)), 3)
+    0.622
+    """
     if cost.rho == 0 and cost.delta <= delta:
         return 0.0
     return cost.epsilon(delta) if delta > cost.delta else math.inf
@@ -47,7 +56,14 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
 
 
 def rounded_up(value: float) -> float:
-    """Return a promise in four digits, never below what it is."""
+    """Return a promise in four digits, never below what it is.
+
+    Examples
+    --------
+    >>> from dpcov.report.words import rounded_up
+    >>> rounded_up(0.67231)
+    0.6724
+    """
     nearest = float(f"{value:.4g}")
     # A hair of rounding in the last bits of a float is no digit.
     if nearest >= value * (1 - 1e-12):
@@ -56,13 +72,28 @@ def rounded_up(value: float) -> float:
 
 
 def one_in(chance: Fraction) -> str:
-    """Return a small probability as a person would say it."""
+    """Return a small probability as a person would say it.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.report.words import one_in
+    >>> one_in(Fraction(1, 10**6))
+    'one in a million'
+    """
     times = round(1 / chance)
     return f"one in {_WORDS_FOR.get(times, f'{times:,}')}"
 
 
 def number(value: float) -> str:
-    """Return a number in four digits, without an exponent where it is easy to read without one."""
+    """Return a number in four digits, without an exponent where it is easy to read without one.
+
+    Examples
+    --------
+    >>> from dpcov.report.words import number
+    >>> number(12345.678), number(0.00001234)
+    ('12,346', '1.234e-05')
+    """
     if math.isnan(value):
         return "unknown"
     if math.isinf(value):

@@ -16,18 +16,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    Gram,
-    LatticeMap,
-    LogNormGrid,
-)
+from dpcov.core import Clipping, Curator, Gram, LatticeMap, LogNormGrid
+from dpcov.laws import nearest_positive_semidefinite
 from dpcov.maps import identity_map, integer_map
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
-from dpcov.rivals.gaussian_tables import Matrix, chi_radius
+from dpcov.methods.estimate import Estimate, whole_radius
+from dpcov.rivals.gaussian_tables import chi_radius
 from dpcov.rivals.queries import FirstAbove, Trace
 from dpcov.rivals.separate import separate_release
 
@@ -41,7 +36,7 @@ _UNITS_LOG2 = 100
 _EIGENVECTOR_ERROR = 6.0
 
 
-def estimate_adaptive(curator: Curator, *, radius: float | None = None) -> Estimate:
+def estimate_adaptive(curator: Curator, *, radius: float) -> Estimate:
     """Release the second moment of the rows, clipped to a ball that is found privately.
 
     Parameters
@@ -55,12 +50,8 @@ def estimate_adaptive(curator: Curator, *, radius: float | None = None) -> Estim
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'adaptive' needs radius: a bound on the length of a row that does not come from the rows."
-        )
     own = positive(radius, "radius")
-    widest = math.hypot(own, 1.0) if curator.has_constant else own
+    widest = whole_radius(curator, own)
     total = curator.remaining.rho
     # Rows are measured in units of the radius.
     unit_map = integer_map(np.eye(curator.n_columns) / widest)

@@ -16,25 +16,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    Gram,
-)
+from dpcov.arrays import Matrix
+from dpcov.checks import count, positive
+from dpcov.core import Clipping, Curator, Gram
+from dpcov.laws import nearest_positive_semidefinite
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
-from dpcov.rivals.gaussian_tables import Matrix, chi_radius, mapped_back
+from dpcov.methods.estimate import Estimate, mapped_back
+from dpcov.rivals.gaussian_tables import chi_radius
 
 _LAST_SHARE = Fraction(3, 4)
 _CLIPPED = 0.1
 _MOST_ROUNDS = 100
 
 
-def estimate_coinpress(
-    curator: Curator, *, largest_eigenvalue: float | None = None, rounds: int = 3
-) -> Estimate:
+def estimate_coinpress(curator: Curator, *, largest_eigenvalue: float, rounds: int = 3) -> Estimate:
     """Release the second moment of a Gaussian table with mean zero.
 
     Parameters
@@ -50,14 +45,8 @@ def estimate_coinpress(
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row, whatever the rows are.
     """
-    if largest_eigenvalue is None:
-        raise ArgumentError(
-            "method 'coinpress' needs largest_eigenvalue: a bound on the largest eigenvalue of the second "
-            "moment that does not come from the rows."
-        )
     bound = positive(largest_eigenvalue, "largest_eigenvalue")
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= _MOST_ROUNDS:
-        raise ArgumentError(f"rounds must be a whole number from 1 to {_MOST_ROUNDS}, got {rounds!r}.")
+    rounds = count(rounds, "rounds", at_most=_MOST_ROUNDS)
     d, whole = curator.n_columns, curator.remaining.rho
     radius = chi_radius(d, _CLIPPED)
     # What the second moment of standard normal rows is off by, about.

@@ -15,15 +15,13 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._extras import require
-from dpcov.core import ArgumentError, DpcovError
-from dpcov.core.budget import Number
+from dpcov.arrays import Matrix
+from dpcov.checks import count
+from dpcov.core import ArgumentError, DpcovError, Number
 from dpcov.methods import Method, find_method, methods
 from dpcov.release import release
-
-Matrix = NDArray[np.float64]
 
 NOTICE = "NOT PRIVATE: the true matrix and all bounds come from the rows in the clear."
 
@@ -201,8 +199,7 @@ def compare(
             "compare looks at the rows in the clear: its output is not private. "
             "Pass public=True if the rows are public or synthetic."
         )
-    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise ArgumentError(f"runs must be a whole number of at least 1, got {runs!r}.")
+    runs = count(runs, "runs")
     chosen = _choose(methods, allow_unvetted=allow_unvetted)
     rows = _clean_rows(data)
     truth = TrueMoment.of(np.column_stack([rows, np.ones(len(rows))]) if intercept else rows)

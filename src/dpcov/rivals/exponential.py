@@ -14,19 +14,13 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-)
+from dpcov.core import Clipping, Curator
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.rivals.queries import Eigenpairs
 
 
-def estimate_exponential(
-    curator: Curator, *, radius: float | None = None, allow_unvetted: bool = False
-) -> Estimate:
+def estimate_exponential(curator: Curator, *, radius: float, allow_unvetted: bool = False) -> Estimate:
     """Release the second moment of the rows, clipped to a ball around the origin.
 
     Parameters
@@ -43,13 +37,8 @@ def estimate_exponential(
     *Formal guarantee.* epsilon-DP with ``epsilon = sqrt(2 rho)``, for replacing one row, in idealised
     arithmetic; charged as the rho-zCDP that it implies.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'exponential' needs radius: a bound on the length of a row that does not come from the "
-            "rows."
-        )
     own = positive(radius, "radius")
-    whole = math.hypot(own, 1.0) if curator.has_constant else own
+    whole = whole_radius(curator, own)
     # A hair less, so that rounding cannot exceed the budget.
     epsilon = Fraction(math.sqrt(2 * curator.remaining.rho) * (1 - 1e-12))
     lattice_map = identity_map(curator.n_columns)

@@ -1,18 +1,8 @@
-"""What the methods for Gaussian tables share: how long rows are, and what a matrix is mapped back to."""
+"""What the methods for Gaussian tables share: how long their rows are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from dpcov.core import LatticeMap, NoisyGram
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite
-
-Matrix = NDArray[np.float64]
 
 
 def chi_radius(d: int, failure: float) -> float:
@@ -22,10 +12,3 @@ def chi_radius(d: int, failure: float) -> float:
     """
     log = math.log(1 / failure)
     return math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log)
-
-
-def mapped_back(lattice_map: LatticeMap, answer: NoisyGram, diagnostics: Mapping[str, Any]) -> Estimate:
-    """Return the estimate that a noisy second moment of mapped rows stands for."""
-    inverse = np.asarray(np.linalg.inv(lattice_map.matrix()), dtype=np.float64)
-    matrix = inverse @ nearest_positive_semidefinite(answer.mean()) @ inverse.T
-    return Estimate((matrix + matrix.T) / 2, diagnostics, NoiseLaw(inverse, answer.sigma))

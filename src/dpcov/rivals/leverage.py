@@ -14,8 +14,9 @@ import math
 from fractions import Fraction
 
 from dpcov.checks import positive
-from dpcov.core import ArgumentError, Curator, NoAnswerError
-from dpcov.methods.estimate import Estimate, nearest_positive_semidefinite
+from dpcov.core import Curator, NoAnswerError
+from dpcov.laws import nearest_positive_semidefinite
+from dpcov.methods.estimate import Estimate
 from dpcov.rivals.gaussian_tables import chi_radius
 from dpcov.rivals.queries import StableMoment
 
@@ -43,10 +44,6 @@ def estimate_leverage(
     *Formal guarantee.* delta-approximate zCDP with the remaining rho and delta, for replacing one row, in
     idealised arithmetic. Refused before anything is spent if there are too few rows for its proof.
     """
-    if curator.remaining.delta == 0:
-        raise ArgumentError(
-            "method 'leverage' needs a delta in its budget: give delta beside rho, or epsilon with delta."
-        )
     usual = chi_radius(curator.n_columns, _FAILURE / curator.n_rows) ** 2
     bound = usual if leverage is None else positive(leverage, "leverage")
     rho, delta = curator.remaining.rho * _TEST_SHARE, curator.remaining.delta / 2

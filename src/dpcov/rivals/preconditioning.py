@@ -16,17 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    Gram,
-    Rule,
-)
+from dpcov.core import ArgumentError, Clipping, Curator, Gram, Rule
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate
-from dpcov.rivals.gaussian_tables import Matrix, chi_radius, mapped_back
+from dpcov.methods.estimate import Estimate, mapped_back
+from dpcov.rivals.gaussian_tables import chi_radius
 
 LAST_BOUND = 10.0
 """Rounds end when the bound on the condition number is at most this."""
@@ -39,7 +34,7 @@ _PRECONDITIONING_SHARE = Fraction(1, 2)
 
 
 def estimate_preconditioning(
-    curator: Curator, *, largest_eigenvalue: float | None = None, least_eigenvalue: float | None = None
+    curator: Curator, *, largest_eigenvalue: float, least_eigenvalue: float
 ) -> Estimate:
     """Release the second moment of a Gaussian table with mean zero.
 
@@ -54,11 +49,6 @@ def estimate_preconditioning(
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row, whatever the rows are.
     """
-    if largest_eigenvalue is None or least_eigenvalue is None:
-        raise ArgumentError(
-            "method 'preconditioning' needs largest_eigenvalue and least_eigenvalue: bounds on the "
-            "eigenvalues of the second moment that do not come from the rows."
-        )
     highest = positive(largest_eigenvalue, "largest_eigenvalue")
     lowest = positive(least_eigenvalue, "least_eigenvalue")
     if lowest > highest:

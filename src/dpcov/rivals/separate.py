@@ -10,24 +10,17 @@ are many columns and few rows.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    Gram,
-)
+from dpcov.core import Clipping, Curator, Gram
 from dpcov.maps import identity_map
-from dpcov.methods.estimate import Estimate
-from dpcov.rivals.gaussian_tables import Matrix
+from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.rivals.queries import Eigenvalues
 
 
-def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estimate:
+def estimate_separate(curator: Curator, *, radius: float) -> Estimate:
     """Release the second moment of the rows, clipped to a ball around the origin.
 
     Parameters
@@ -41,12 +34,8 @@ def estimate_separate(curator: Curator, *, radius: float | None = None) -> Estim
     -----
     *Formal guarantee.* zCDP with the remaining rho, for replacing one row.
     """
-    if radius is None:
-        raise ArgumentError(
-            "method 'separate' needs radius: a bound on the length of a row that does not come from the rows."
-        )
     own = positive(radius, "radius")
-    whole = math.hypot(own, 1.0) if curator.has_constant else own
+    whole = whole_radius(curator, own)
     return Estimate(separate_release(curator, whole), {"radius": own})
 
 

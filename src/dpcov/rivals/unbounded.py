@@ -17,17 +17,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    NoAnswerError,
-)
+from dpcov.arrays import Matrix
+from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError
 from dpcov.maps import identity_map
 from dpcov.methods.estimate import Estimate
 from dpcov.paper.queries import groups_for_agreement
 from dpcov.paper.radius import find_covering_radius
-from dpcov.rivals.gaussian_tables import Matrix
 from dpcov.rivals.preconditioning import precondition_and_release
 from dpcov.rivals.queries import EigenvalueBuckets, SharedSubspace
 
@@ -56,10 +51,6 @@ def estimate_unbounded(curator: Curator) -> Estimate:
     whatever the rows are. Refused before anything is spent if there are too few rows for groups to agree.
     """
     total = curator.remaining
-    if total.delta == 0:
-        raise ArgumentError(
-            "method 'unbounded' needs a delta in its budget: give delta beside rho, or epsilon with delta."
-        )
     d = curator.n_columns
     epsilon = _epsilon(total.rho * _EIGENVALUE_SHARE / d)
     delta = total.delta / (2 * d)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.checks import did_you_mean
 from dpcov.core import ArgumentError, Report, RowTask, SourceError
 from dpcov.sources._scan import Stream, available_threads, scan_streams
 
@@ -117,8 +117,8 @@ def chosen_columns(
     missing = [name for name in wanted if name not in present]
     if missing:
         raise ArgumentError(
-            f"columns not in data: {', '.join(missing)}. {_nearest(missing, present)}"
-            f"It has: {', '.join(present)}."
+            f"columns not in data: {', '.join(missing)}. "
+            + " ".join([did_you_mean(missing, present), f"It has: {', '.join(present)}."]).strip()
         )
     if len(set(wanted)) != len(wanted):
         raise ArgumentError("columns must not repeat a name.")
@@ -129,8 +129,3 @@ def chosen_columns(
             + (f"Choose columns among: {', '.join(numeric)}." if numeric else "No column is numeric.")
         )
     return wanted
-
-
-def _nearest(missing: Sequence[str], present: Sequence[str]) -> str:
-    near = [name for wrong in missing for name in difflib.get_close_matches(wrong, present, n=1)]
-    return f"Did you mean {', '.join(repr(name) for name in dict.fromkeys(near))}? " if near else ""

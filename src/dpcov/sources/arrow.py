@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._extras import require
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table, chosen_columns
@@ -47,9 +46,9 @@ def batch_columns(batch: Any, names: Sequence[str]) -> Block:
     return [_to_floats(batch.column(name)) for name in names]
 
 
-def _to_floats(column: Any) -> NDArray[np.float64]:
+def _to_floats(column: Any) -> Array:
     floats = column.cast("float64", safe=False)
-    numbers: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False)
+    numbers: Array = floats.to_numpy(zero_copy_only=False)
     return numbers
 
 

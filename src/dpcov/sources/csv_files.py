@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._extras import require
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Block, RowTask
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table, chosen_columns
@@ -193,10 +194,10 @@ def _replace_lines(block: bytes, ends: NDArray[np.int64], bad: NDArray[np.bool_]
     return b"".join([*parts, block[kept:]])
 
 
-def _parse(texts: Any) -> NDArray[np.float64]:
+def _parse(texts: Any) -> Array:
     """Parse a column with fields that Arrow's parser refuses; on all others `_number` agrees with it."""
     try:
-        numbers: NDArray[np.float64] = texts.cast("float64").to_numpy()
+        numbers: Array = texts.cast("float64").to_numpy()
     except require("pyarrow", "arrow").ArrowInvalid:
         numbers = np.array([_number(text) for text in texts.cast("binary").to_pylist()], dtype=np.float64)
     return numbers

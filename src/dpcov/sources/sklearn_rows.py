@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError
 from dpcov.sources.arrays import to_numbers
 
-Array = NDArray[np.float64]
 Rows = nw.DataFrame[Any] | NDArray[Any]
 
 _LEAST_ROWS = 2

@@ -70,10 +70,10 @@ def test_intervals_of_a_heavy_column_hold() -> None:
         rows = one_heavy_column(seed, "log-normal")
         truth = np.var(rows[:, 4])
         made = release(rows, seed)
-        for tail in (made.tail, ()):
-            lower, upper = replace(made, tail=tail).variance(["x4"]).interval()
+        for losses in (made.losses, ()):
+            lower, upper = replace(made, losses=losses).variance(["x4"]).interval()
             inside = bool(lower[0] <= truth <= upper[0])
-            held, blind = (held + inside, blind) if tail else (held, blind + inside)
+            held, blind = (held + inside, blind) if losses else (held, blind + inside)
     # If intervals hold 93% or more, fewer than 31 of 40 happen once in 1,000.
     assert held >= 31
     # Without the laws of what was lost they do not.

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpcov.core import NoisyCounts
+from dpcov.laws import LossLaw
 from dpcov.methods.whitening.norms import NormHistogram, fine_grid
 from dpcov.methods.whitening.tail import (
-    TailLaw,
     expected_loss,
     fit_tail,
     radius_beyond,
@@ -54,7 +54,7 @@ def test_what_is_restored_comes_near_the_loss() -> None:
         radius = (n / 60) ** (1 / index)
         law = fit_tail(make_histogram(norms, 8.0, seed), radius)
         assert law is not None
-        scaled = TailLaw(law.rows, law.shape, law.spread, radius)
+        scaled = LossLaw(law.rows, law.shape, law.spread, radius)
         restored = expected_loss(scaled, n, d, 0.5, has_constant=False).restored
         lost = np.maximum(norms**2 - radius**2, 0).sum() / (n * d)
         ratios.append(restored / lost)
@@ -73,7 +73,7 @@ def test_a_light_tail_loses_little() -> None:
     radius = float(np.sort(norms)[-50])
     law = fit_tail(make_histogram(norms, 8.0, 0), radius)
     assert law is not None
-    scaled = TailLaw(law.rows, law.shape, law.spread, radius)
+    scaled = LossLaw(law.rows, law.shape, law.spread, radius)
     assert expected_loss(scaled, 20_000, 7, 0.5, has_constant=True).restored < 2e-3
 
 
@@ -89,7 +89,7 @@ def test_little_is_restored_where_noise_drowns_the_far_counts() -> None:
 
 
 def test_norms_of_a_law_have_its_quantiles() -> None:
-    law = TailLaw(np.ones(2), np.array([0.25, 0.0]), np.array([0.5, 0.5]), radius=1.0)
+    law = LossLaw(np.ones(2), np.array([0.25, 0.0]), np.array([0.5, 0.5]), radius=1.0)
     upper = np.array([1.0, 0.5, 0.01])
     np.testing.assert_allclose(law.norms(upper, 0), 1 + 0.5 * (upper**-0.25 - 1) / 0.25)
     np.testing.assert_allclose(law.norms(upper, 1), 1 - 0.5 * np.log(upper))

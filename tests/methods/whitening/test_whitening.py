@@ -121,12 +121,13 @@ def test_null_directions_are_reported_and_cost_the_others_little() -> None:
     rows = table(condition=100.0)
     singular = np.column_stack([rows, rows[:, 0], np.zeros(len(rows)), rows[:, 1] + rows[:, 2]])
     result = release(singular)
-    assert result.diagnostics["resolved"] == 6
-    assert len(result.diagnostics["unresolved"]) == 3
-    for direction in result.diagnostics["unresolved"]:
-        form = np.array(direction["direction"])
-        assert form @ second_moment(singular) @ form <= direction["variance_at_most"]
-        assert direction["variance_at_most"] < 1e-6
+    assert result.resolved == 6
+    assert len(result.unresolved) == 3
+    for combination in result.unresolved:
+        form = np.zeros(9)
+        for name, coefficient in combination.coefficients:
+            form[result.columns.index(name)] = coefficient
+        assert form @ second_moment(singular) @ form <= combination.standard_deviation_at_most**2 < 1e-6
     matrix = result.second_moment().values
     assert relative_error(matrix[:6, :6], second_moment(rows)) < 0.006
     assert np.linalg.eigvalsh(matrix).min() > -1e-12
@@ -150,9 +151,10 @@ def test_few_rows_still_give_a_valid_matrix() -> None:
         assert np.isfinite(matrix).all()
         assert (matrix == matrix.T).all()
         assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * np.abs(matrix).max()
-        assert result.diagnostics["resolved"] < 12
+        assert result.resolved is not None
+        assert result.resolved < 12
         assert result.receipt.spent.fits_within(result.receipt.limit)
-        assert len(result.diagnostics["unresolved"]) == 12 - result.diagnostics["resolved"]
+        assert len(result.unresolved) == 12 - result.resolved
 
 
 @pytest.mark.parametrize(

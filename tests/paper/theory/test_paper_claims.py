@@ -29,6 +29,7 @@ from dpcov.paper.queries import groups_for_noise
 from dpcov.paper.queries.multiplicative import multiplicative_noise_scale
 from dpcov.paper.theory import (
     EllipsoidSurface,
+    aggregate_rate,
     aggregate_rows,
     eigenvalue_rows,
     largest_beta,
@@ -41,7 +42,6 @@ from dpcov.paper.theory import (
     tail,
     tail_share,
 )
-from dpcov.paper.theory.related import aggregate_rate
 
 Matrix = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcov import ArgumentError
 from dpcov.paper.theory import (
-    noise_norm,
+    noise_norm_at_most,
     recursion_constants,
     recursion_schedule,
     recursive_error,
@@ -142,8 +142,8 @@ def test_noise_norm_holds_with_its_probability(d: int) -> None:
     square = rng.standard_normal((2000, d, d))
     norms = np.abs(np.linalg.eigvalsh((square + square.transpose(0, 2, 1)) / 2)).max(axis=1)
     # If it failed more often than 5%, fewer than 1 of 10^6 such tests would see at most 40 of 2000.
-    assert np.count_nonzero(norms > noise_norm(d, 0.05)) <= 40
-    assert np.count_nonzero(norms > noise_norm(d, 0.05) / 3) > 200
+    assert np.count_nonzero(norms > noise_norm_at_most(d, 0.05)) <= 40
+    assert np.count_nonzero(norms > noise_norm_at_most(d, 0.05) / 3) > 200
 
 
 def test_rows_and_error_agree() -> None:

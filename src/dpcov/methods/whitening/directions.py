@@ -12,7 +12,6 @@ its eigenvalues are a known function of theirs, which `shape_from_signs` inverts
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,13 +198,3 @@ def limit_gains(frame: Frame) -> Frame:
 def beyond_reach(frame: Frame) -> bool:
     """Whether amplifying unresolved directions any further is pointless."""
     return gain_ratio(frame.rows) > LARGEST_GAIN_RATIO
-
-
-def noise_norm(n_columns: int, sigma: float) -> float:
-    """Spectral norm of symmetric noise with sd sigma on the diagonal and sigma / sqrt 2 off it."""
-    return math.sqrt(2 * n_columns) * sigma
-
-
-def rarely_exceeded(n_columns: int) -> float:
-    """Return how many times `noise_norm` 19 of 20 noise matrices have at most (Tracy and Widom 1996)."""
-    return 1 + 0.73 * math.pow(n_columns, -2 / 3)

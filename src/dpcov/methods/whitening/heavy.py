@@ -21,10 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import (
-    Clipping,
-    Rule,
-)
+from dpcov.core import Clipping, Rule
+from dpcov.laws import noise_norm, rarely_exceeded
 from dpcov.maps import integer_map
 from dpcov.methods.whitening import directions
 from dpcov.methods.whitening.directions import Frame
@@ -126,7 +124,7 @@ def find_heavy(run: Run, frame: Frame, histogram: NormHistogram) -> tuple[HeavyD
     basis = _own_basis(run, frame)
     own, resolved = basis.shape[1], frame.rank - run.curator.has_constant
     share = min(_TAIL_SHARE, run.left / 4)
-    noise = directions.noise_norm(own, 1 / math.sqrt(share * run.rho))
+    noise = noise_norm(own, 1 / math.sqrt(share * run.rho))
     if resolved < 2 or _ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
         return ()
     radius = histogram.radius(_ROWS_LOOKED_AT * noise)
@@ -139,7 +137,7 @@ def find_heavy(run: Run, frame: Frame, histogram: NormHistogram) -> tuple[HeavyD
     half = values[own - resolved : own - resolved // 2]
     ordinary = max(float(half.mean()) + 4 / (3 * math.pi) * noise, 0.0)
     # 19 of 20 times, noise and chance together bring no ordinary direction beyond this.
-    least = directions.rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
+    least = rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
     return tuple(
         HeavyDirection(basis @ vector, noise / (2 * (value - ordinary)))
         for value, vector in list(zip(values, vectors.T, strict=True))[: -_MOST_DIRECTIONS - 1 : -1]

@@ -23,16 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.checks import positive
-from dpcov.core import (
-    ArgumentError,
-    Clipping,
-    Curator,
-    Gram,
-    Rule,
-    sampled_rows,
-)
+from dpcov.core import ArgumentError, Clipping, Curator, Gram, Rule, sampled_rows
+from dpcov.laws import NoiseLaw, least_resolved, nearest_positive_semidefinite, noise_norm, rarely_exceeded
 from dpcov.maps import integer_map
-from dpcov.methods.estimate import Estimate, NoiseLaw, nearest_positive_semidefinite, shrink_towards
+from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import directions
 from dpcov.methods.whitening.directions import Frame
 from dpcov.methods.whitening.heavy import HISTOGRAM_SHARE, Region, Tail, find_heavy, surround
@@ -187,7 +181,7 @@ def _polish(run: Run, plan: _Plan, contamination: float, tail_radius: float | No
         lattice_map = integer_map(plan.frame.rows)
         rule = Rule.DROP if contamination else Rule.SHRINK
         answer = run.gram(Clipping(lattice_map, clip, rule), share, "whitening", every=every)
-        noise = directions.noise_norm(run.d, answer.sigma)
+        noise = noise_norm(run.d, answer.sigma)
         values, vectors = np.linalg.eigh(answer.mean())
         found = values > directions.RESOLVED * noise
         # What the answer cannot tell from noise is small, or as it was before if noise is larger.
@@ -286,7 +280,7 @@ def _release(run: Run, plan: _Plan, region: Region, contamination: float) -> Est
         ],
     }
     raised = (most + extra) @ white @ (most + extra)
-    diagnostics = _diagnostics(run, forms, raised, answer.sigma * restoration.factor, facts)
+    diagnostics = _diagnostics(run, raised, answer.sigma * restoration.factor, facts)
     # What is left of the noise after shrinking, on average over entries.
     noise = NoiseLaw(raising @ inverse, answer.sigma * math.sqrt(1 - shrinkage))
     laws = restoration.located_laws(raising @ inverse, run.d - has_constant)
@@ -300,10 +294,6 @@ def _nothing(run: Run) -> Estimate:
         {
             "rounds": len(run.rounds),
             "history": [asdict(round_) for round_ in run.rounds],
-            "resolved": 0,
-            "unresolved": [
-                {"direction": form.tolist(), "variance_at_most": math.inf} for form in np.eye(run.d)
-            ],
             "predicted_error": 1.0,
             "confidence": _CONFIDENCE,
             "released_share": 0.0,
@@ -311,30 +301,15 @@ def _nothing(run: Run) -> Estimate:
     )
 
 
-def _diagnostics(
-    run: Run, forms: Matrix, white: Matrix, sigma: float, facts: dict[str, Any]
-) -> dict[str, Any]:
+def _diagnostics(run: Run, white: Matrix, sigma: float, facts: dict[str, Any]) -> dict[str, Any]:
     """Facts about the release, from private answers only."""
-    noise = directions.noise_norm(run.d, sigma)
-    rarely = directions.rarely_exceeded(run.d)
-    values, vectors = np.linalg.eigh(white)
-    found = values > directions.RESOLVED * noise
-    unresolved = []
-    for value, vector in zip(values[~found], vectors[:, ~found].T, strict=True):
-        form = forms.T @ vector
-        length = float(np.linalg.norm(form))
-        unresolved.append(
-            {
-                "direction": (form / length).tolist(),
-                "variance_at_most": (max(value, 0.0) + rarely * noise) / length**2,
-            }
-        )
+    values: Matrix = np.linalg.eigvalsh(white).astype(np.float64)
+    found = values > least_resolved(run.d, sigma)
+    error = rarely_exceeded(run.d) * _relative_noise(values[found], sigma) if found.any() else 1.0
     return {
         "rounds": len(run.rounds),
         "history": [asdict(round_) for round_ in run.rounds],
-        "resolved": int(found.sum()),
-        "unresolved": unresolved,
-        "predicted_error": rarely * _relative_noise(values[found], sigma) if found.any() else 1.0,
+        "predicted_error": error,
         "confidence": _CONFIDENCE,
         "released_share": run.rounds[-1].rho / run.rho,
         **facts,

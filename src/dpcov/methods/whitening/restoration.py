@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.laws import LossLaw
 from dpcov.methods.whitening.heavy import HeavyDirection, Region, Tail
-from dpcov.methods.whitening.tail import VAGUE, TailLaw, expected_loss, fit_tail, restored_quantile
+from dpcov.methods.whitening.tail import VAGUE, expected_loss, fit_tail, restored_quantile
 
 Matrix = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class Restoration:
         The same for the constant.
     units : tuple of float
         Root mean square of a coordinate, for each tail.
-    laws : tuple of (TailLaw or None)
+    laws : tuple of (LossLaw or None)
         How certain that is; None where no law fits.
     """
 
@@ -42,7 +43,7 @@ class Restoration:
     factors: tuple[float, ...]
     constant: float
     units: tuple[float, ...]
-    laws: tuple[TailLaw | None, ...]
+    laws: tuple[LossLaw | None, ...]
 
     @property
     def factor(self) -> float:
@@ -58,7 +59,7 @@ class Restoration:
                 extra += (math.sqrt(factor) - math.sqrt(self.factor)) * np.outer(vector, vector)
         return extra
 
-    def located_laws(self, back: Matrix, n_columns: int) -> tuple[TailLaw, ...]:
+    def located_laws(self, back: Matrix, n_columns: int) -> tuple[LossLaw, ...]:
         """Return the laws, their directions in the table's columns.
 
         Parameters
@@ -147,7 +148,7 @@ def _units(region: Region, white: Matrix) -> tuple[float, ...]:
     return tuple(math.sqrt(max(square, 0.0)) for square in squares)
 
 
-def _law(tail: Tail, n_rows: int, unit: float, *, has_constant: bool) -> TailLaw | None:
+def _law(tail: Tail, n_rows: int, unit: float, *, has_constant: bool) -> LossLaw | None:
     law = fit_tail(tail.histogram, tail.radius) if unit > 0 else None
     if law is None:
         return None

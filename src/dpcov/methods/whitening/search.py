@@ -25,6 +25,7 @@ from dpcov.core import (
     Rule,
     sampled_rows,
 )
+from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
 from dpcov.methods.whitening import directions
 from dpcov.methods.whitening.directions import Frame
@@ -97,11 +98,11 @@ class Run:
 
     def noise(self, rank: int, rows: int, share: float) -> float:
         """Return the noise norm for rows in the unit ball, among `rank` directions."""
-        return directions.noise_norm(rank, 1.0) / (rows * math.sqrt(share * self.rho))
+        return noise_norm(rank, 1.0) / (rows * math.sqrt(share * self.rho))
 
     def share_for(self, noise: float, rank: int, rows: int) -> float:
         """Return the share of the budget for which `noise` is the noise norm."""
-        return (directions.noise_norm(rank, 1.0) / (rows * noise)) ** 2 / self.rho
+        return (noise_norm(rank, 1.0) / (rows * noise)) ** 2 / self.rho
 
 
 def find_directions(run: Run, least_eigenvalue: float | None) -> Frame:

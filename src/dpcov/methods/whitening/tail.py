@@ -9,13 +9,14 @@ priors, and returns laws that are equally likely: how many rows lie beyond the r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from dpcov.laws import LossLaw
 from dpcov.methods.whitening.norms import NormHistogram
 
 Vector = NDArray[np.float64]
@@ -41,52 +42,7 @@ _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 
-@dataclass(frozen=True, eq=False)
-class TailLaw:
-    """Equally likely laws of the rows that were shrunk to the radius.
-
-    A row beyond has norm ``radius * (1 + spread * e)``, with e of a generalised Pareto law:
-    ``P(e > t) = (1 + shape t)^(-1 / shape)``.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (m,)
-        How many rows of the table lie beyond, on average.
-    shape, spread : ndarray, shape (m,)
-        Of the generalised Pareto law.
-    radius : float
-        Where rows were clipped, relative to the root mean square of a white coordinate.
-    directions : int
-        Among how many directions of the table the loss is spread.
-    restored, restored_constant : float
-        By what share the method has raised the second moment in these directions, and of the constant,
-        to make up for the loss.
-    along : ndarray, shape (number of columns,), optional
-        The only direction, if it is one, in the table's columns: as long as a white unit vector is there.
-        None if the rows lie in all directions that no other law is for.
-    tilt : float
-        How far `along` is off: the sine of an angle.
-    """
-
-    rows: Vector
-    shape: Vector
-    spread: Vector
-    radius: float
-    directions: int = 1
-    restored: float = 0.0
-    restored_constant: float = 0.0
-    along: Vector | None = None
-    tilt: float = 0.0
-
-    def norms(self, upper: Vector, law: int) -> Vector:
-        """Return norms relative to the radius, by their upper probabilities under one of the laws."""
-        shape, spread = float(self.shape[law]), float(self.spread[law])
-        excess = -np.log(upper) if abs(shape) < _LIGHT else (upper**-shape - 1) / shape
-        result: Vector = 1 + spread * excess
-        return result
-
-
-def fit_tail(histogram: NormHistogram, radius: float) -> TailLaw | None:
+def fit_tail(histogram: NormHistogram, radius: float) -> LossLaw | None:
     """Return the laws that the histogram leaves likely; None if its far counts follow no such law.
 
     Parameters
@@ -138,7 +94,7 @@ def restored_quantile(histogram: NormHistogram) -> float:
     return 0.5 if _wanted_share(histogram) <= _LARGEST_SHARE else VAGUE
 
 
-def expected_loss(law: TailLaw, n_rows: int, rank: int, quantile: float, *, has_constant: bool) -> TailLaw:
+def expected_loss(law: LossLaw, n_rows: int, rank: int, quantile: float, *, has_constant: bool) -> LossLaw:
     """Return the law with the loss to restore: a quantile, over the laws, of what each expects."""
     norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
     weights = 1 - norms**-2.0
@@ -159,7 +115,7 @@ def _wanted_share(histogram: NormHistogram) -> float:
     return max(_ROWS_FOR_NOISE * histogram.sigma, _FEWEST_ROWS) / histogram.n_rows
 
 
-def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> TailLaw | None:
+def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> LossLaw | None:
     low, high, counts = histogram.beyond(share, radius)
     if len(counts) < 3:
         return None
@@ -186,7 +142,7 @@ def _fit_beyond(histogram: NormHistogram, radius: float, share: float) -> TailLa
     total = np.maximum(rows.ravel()[chosen] + normal / np.sqrt(precision.ravel()[chosen]), 1.0)
     beyond = _survival((radius - threshold) / scale, shape)
     spread = np.maximum(scale + shape * (radius - threshold), 1e-9 * radius) / radius
-    return TailLaw(total * beyond / histogram.part, shape, spread, radius)
+    return LossLaw(total * beyond / histogram.part, shape, spread, radius)
 
 
 def _survival(excess: Vector, shape: Vector) -> Vector:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpcov.arrays import Matrix
 from dpcov.checks import count, number, share
 from dpcov.core import ArgumentError
 from dpcov.paper.theory.subsamplability import bernstein_size
-
-Matrix = NDArray[np.float64]
 
 _PARETO_EXPONENT = 6
 
@@ -301,7 +300,7 @@ def pareto_moment(power: int, bound: float) -> float:
     return last / rest * (1 - bound**-rest) / (1 - bound**-last)
 
 
-def _pareto(n_rows: int, bound: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _pareto(n_rows: int, bound: float, rng: np.random.Generator) -> Matrix:
     last = _PARETO_EXPONENT - 1
     return np.asarray((1 - (1 - bound**-last) * rng.random(n_rows)) ** (-1 / last))
 

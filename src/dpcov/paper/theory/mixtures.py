@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcov.checks import count, number, share
+from dpcov.arrays import Array, Matrix
+from dpcov.checks import choice, count, number, share
 from dpcov.core import ArgumentError
-from dpcov.paper.theory.distributions import Distribution, Gaussian, Matrix, largest_eigenvalue
-
-_KINDS = ("sphere", "least")
+from dpcov.paper.theory.distributions import Distribution, Gaussian, largest_eigenvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +109,7 @@ class WithOutliers(Distribution):
     def __post_init__(self) -> None:
         share(self.fraction, "fraction")
         number(self.distance, "distance", above=0)
-        if self.kind not in _KINDS:
-            raise ArgumentError(f"kind must be 'sphere' or 'least', got {self.kind!r}.")
+        choice(self.kind, "kind", ["sphere", "least"])
 
     @property
     def n_columns(self) -> int:
@@ -136,7 +134,7 @@ class WithOutliers(Distribution):
         return rows, inliers
 
     @cached_property
-    def _least(self) -> NDArray[np.float64]:
+    def _least(self) -> Array:
         return np.asarray(np.linalg.eigh(self.base.second_moment())[1][:, 0])
 
     def outlier_second_moment(self) -> Matrix:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.arrays import Matrix
 from dpcov.checks import number, share
 from dpcov.core import ArgumentError
 from dpcov.paper.theory.distributions import largest_eigenvalue
 
 
-def outliers_harmless(inliers: NDArray[np.float64], outliers: NDArray[np.float64], fraction: float) -> bool:
+def outliers_harmless(inliers: Matrix, outliers: Matrix, fraction: float) -> bool:
     """Whether outliers are small in every direction: ``S_out <= (1 / (7 eta) + 1) S_D`` and eta <= 1/9.
 
     Parameters

@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
+from dpcov.arrays import Matrix
 from dpcov.checks import number, share
 from dpcov.core import ArgumentError
 from dpcov.paper.theory.subsamplability import bernstein_size
 
-Matrix = NDArray[np.float64]
-
 _SIZE_RATIO = 0.75
 
 
-def leverage_scores(rows: ArrayLike) -> NDArray[np.float64]:
+def leverage_scores(rows: ArrayLike) -> Matrix:
     """Return ``x^T S^+ x`` of every row of a public table, S its second moment; their mean is the rank.
 
     Parameters

@@ -158,7 +158,7 @@ def recursion_schedule(
     return Schedule(rounds, first, last)
 
 
-def noise_norm(n_columns: int, failure: float) -> float:
+def noise_norm_at_most(n_columns: int, failure: float) -> float:
     """Return a bound on the norm of a noise matrix with unit diagonal variance.
 
     Parameters
@@ -219,9 +219,9 @@ def recursive_error(
     unit = math.sqrt(plan.releases / budget) / n
     if plan.shrinking_rounds:
         allowed = recursion_constants(constants).noise / m
-        if noise_norm(n_columns, chance / plan.shrinking_rounds) * unit > allowed:
+        if noise_norm_at_most(n_columns, chance / plan.shrinking_rounds) * unit > allowed:
             return math.inf
-    return plan.last * noise_norm(n_columns, chance) * unit
+    return plan.last * noise_norm_at_most(n_columns, chance) * unit
 
 
 def recursive_rows(

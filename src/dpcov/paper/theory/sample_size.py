@@ -3,7 +3,7 @@
 Mahpud and Sheffet (2025): one Gaussian release (the last step of Algorithm 2), subsample and aggregate
 (Algorithm 3), the least eigenvalue (Algorithm 4), and equation (1), which adds the rows that a sample
 needs to stand for its distribution. The recursive algorithm itself is in `recursion`, rates of other work
-in `related`.
+in `related`, rates without constants in `rates`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpcov.checks import count, number, share
 from dpcov.core import ArgumentError
 from dpcov.paper.theory.bounds import Bound, least_rows, whole_rows
 from dpcov.paper.theory.distributions import Distribution
-from dpcov.paper.theory.recursion import noise_norm, recursive_error
+from dpcov.paper.theory.recursion import noise_norm_at_most, recursive_error
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
 
 GAUSSIAN_NORM = 2.0
@@ -55,7 +55,7 @@ def gaussian_error(
     """
     squared = number(radius, "radius", above=0) ** 2 / number(least_eigenvalue, "least_eigenvalue", above=0)
     scale = count(n_rows, "n_rows") * math.sqrt(number(rho, "rho", above=0))
-    return squared * noise_norm(n_columns, failure) / scale
+    return squared * noise_norm_at_most(n_columns, failure) / scale
 
 
 def gaussian_rows(

@@ -14,7 +14,7 @@ import math
 import warnings
 from collections.abc import Callable
 
-from dpcov.checks import count, number, share
+from dpcov.checks import choice, count, number, share
 from dpcov.core import ArgumentError
 
 LARGEST_ALPHA = 0.5
@@ -230,6 +230,4 @@ def check_parameters(
 
 def check_constants(constants: str) -> str:
     """Return `constants` if it is "paper" or "repaired", or raise an `ArgumentError`."""
-    if constants not in ("paper", "repaired"):
-        raise ArgumentError(f"constants must be 'paper' or 'repaired', got {constants!r}.")
-    return constants
+    return choice(constants, "constants", ["paper", "repaired"])

@@ -1,0 +1,192 @@
+"""What is public about the error of a released matrix: shared by methods and by linear questions.
+
+A release is ``S~ = S - D + E``. E is the noise for privacy (`NoiseLaw`), D is what shrinking long rows took
+away (`LossLaw`). Where noise is larger than the signal, a direction is not resolved: `least_resolved` is the
+one test of that, for reports, refusals and diagnostics alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcov.arrays import Matrix, Vector
+
+RESOLVED = 3.0
+"""A direction is resolved when its variance exceeds this many times the norm of the noise.
+
+How often noise alone passes. Let N be symmetric and Gaussian of size d, with standard deviation s on its
+diagonal and ``s / sqrt(2)`` off it. Its largest eigenvalue has a mean of at most ``sqrt(2 d) s``, by Sudakov
+and Fernique's comparison with ``sqrt(2) s <g, v>``, and is s-Lipschitz in independent standard normal
+variables. So it exceeds ``3 sqrt(2 d) s`` with probability at most ``exp(-(2 sqrt(2 d))^2 / 2) = exp(-4 d)``;
+exactly, with probability 1.1e-5 for d = 1, where it is normal, and 1.1e-8 for d = 2. By Weyl's inequality no
+more directions pass than carry any signal unless that happens: less than once in 90,000 releases, whatever
+the table.
+
+In 19 of 20 releases noise moves a resolved variance by at most 58% of it (1.73 noise norms of 3), in tables
+of many columns by at most 40%.
+"""
+
+_TRACY_WIDOM = 0.73
+"""19 of 20 noise matrices have a norm of at most ``1 + 0.73 d^(-2/3)`` times `noise_norm`.
+
+The largest eigenvalue of N above is about ``s (sqrt(2 d) + d^(-1/6) W / sqrt(2))``, which is ``noise_norm
+(1 + d^(-2/3) W / 2)``, with W of the Tracy-Widom law for beta = 1 (Tracy and Widom, "On orthogonal and
+symplectic matrix ensembles", 1996). The norm also has the least eigenvalue to beat, about independent, so
+W is taken at probability ``sqrt(0.95)``: W = 1.45.
+"""
+
+_LIGHT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseLaw:
+    """The law of the noise in a second-moment matrix, which is public.
+
+    The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
+    is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid). Where a method
+    has shrunk its estimate, the error is smaller than this law says: its mean square, over the entries in
+    the mapped rows, is below that of N.
+
+    Attributes
+    ----------
+    inverse : ndarray, shape (d, d)
+        The public map back to the table's columns.
+    sigma : float
+        Standard deviation of N on its diagonal; off the diagonal it is ``sigma / sqrt(2)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import NoiseLaw
+    >>> law = NoiseLaw(np.diag([1.0, 10.0]), sigma=0.01)
+    >>> float(law.sigma * np.square(law.inverse[1]).sum())  # of the second column's mean square
+    1.0
+    """
+
+    inverse: Matrix
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class LossLaw:
+    """Equally likely laws of the rows that were shrunk to the radius, hence of what was lost.
+
+    A row beyond has norm ``radius * (1 + spread * e)``, with e of a generalised Pareto law:
+    ``P(e > t) = (1 + shape t)^(-1 / shape)``.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (m,)
+        How many rows of the table lie beyond, on average.
+    shape, spread : ndarray, shape (m,)
+        Of the generalised Pareto law.
+    radius : float
+        Where rows were clipped, relative to the root mean square of a white coordinate.
+    directions : int
+        Among how many directions of the table the loss is spread.
+    restored, restored_constant : float
+        By what share the method has raised the second moment in these directions, and of the constant,
+        to make up for the loss.
+    along : ndarray, shape (number of columns,), optional
+        The only direction, if it is one, in the table's columns: as long as a white unit vector is there.
+        None if the rows lie in all directions that no other law is for.
+    tilt : float
+        How far `along` is off: the sine of an angle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import LossLaw
+    >>> law = LossLaw(rows=np.array([12.0]), shape=np.zeros(1), spread=np.array([0.1]), radius=4.0)
+    >>> law.norms(np.array([1.0, 0.5]), 0).round(3)  # the nearest, and the median
+    array([1.   , 1.069])
+    """
+
+    rows: Vector
+    shape: Vector
+    spread: Vector
+    radius: float
+    directions: int = 1
+    restored: float = 0.0
+    restored_constant: float = 0.0
+    along: Vector | None = None
+    tilt: float = 0.0
+
+    def norms(self, upper: Vector, law: int) -> Vector:
+        """Return norms relative to the radius, by their upper probabilities under one of the laws."""
+        shape, spread = float(self.shape[law]), float(self.spread[law])
+        excess = -np.log(upper) if abs(shape) < _LIGHT else (upper**-shape - 1) / shape
+        result: Vector = 1 + spread * excess
+        return result
+
+
+def noise_norm(n_directions: float, sigma: float) -> float:
+    """Return the spectral norm that symmetric noise has about.
+
+    Parameters
+    ----------
+    n_directions : float
+        The size of the noise matrix.
+    sigma : float
+        Its standard deviation on the diagonal; off the diagonal it is ``sigma / sqrt(2)``.
+
+    Examples
+    --------
+    >>> from dpcov.laws import noise_norm
+    >>> noise_norm(8, 0.5)
+    2.0
+    """
+    return math.sqrt(2 * n_directions) * sigma
+
+
+def rarely_exceeded(n_directions: int) -> float:
+    """Return how many times `noise_norm` the norm of 19 of 20 noise matrices is at most.
+
+    Examples
+    --------
+    >>> from dpcov.laws import rarely_exceeded
+    >>> round(rarely_exceeded(8), 4)
+    1.1825
+    """
+    return 1 + _TRACY_WIDOM * math.pow(n_directions, -2 / 3)
+
+
+def least_resolved(n_directions: int, sigma: float) -> float:
+    """Return what a variance must exceed to stand above the noise: the one test of what is resolved.
+
+    Parameters
+    ----------
+    n_directions : int
+        Among how many directions the variance was looked for.
+    sigma : float
+        Standard deviation of the noise of a single variance, in coordinates in which it is the same in all
+        directions.
+
+    Examples
+    --------
+    >>> from dpcov.laws import least_resolved
+    >>> least_resolved(8, 0.5)
+    6.0
+    """
+    return RESOLVED * noise_norm(n_directions, sigma)
+
+
+def nearest_positive_semidefinite(matrix: Matrix) -> Matrix:
+    """Return the positive semidefinite matrix that is closest in Frobenius norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import nearest_positive_semidefinite
+    >>> nearest_positive_semidefinite(np.diag([2.0, -1.0]))
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    symmetric = (matrix + matrix.T) / 2
+    eigenvalues, vectors = np.linalg.eigh(symmetric)
+    positive = np.maximum(eigenvalues, 0.0)
+    projected: Matrix = (vectors * positive) @ vectors.T
+    return (projected + projected.T) / 2

@@ -1,0 +1,58 @@
+"""What is loaded when: a part of the library brings no other room along."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import dpcov
+
+
+def loaded(statement: str) -> list[str]:
+    """Our modules that a fresh interpreter has loaded after a statement."""
+    listing = (
+        f"{statement}\nimport json, sys\nprint(json.dumps([n for n in sys.modules if n.startswith('dpcov')]))"
+    )
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)  # noqa: S603
+    names: list[str] = json.loads(done.stdout)
+    return names
+
+
+def rooms(names: list[str]) -> set[str]:
+    return {name.split(".")[1] for name in names if "." in name}
+
+
+def test_linear_questions_load_few_modules() -> None:
+    names = loaded("import dpcov.linear")
+    assert rooms(names) <= {"core", "linear", "laws", "checks", "arrays", "_extras", "_version"}
+    assert len(names) < 40
+
+
+def test_the_default_loads_no_rival() -> None:
+    table = "[[1.0, 2.0]] * 30"
+    names = loaded(f"import dpcov, numpy as np\ndpcov.release(np.array({table}), rho=1)")
+    assert "rivals" not in rooms(names)
+    assert len(loaded("import dpcov")) <= 2
+
+
+def test_every_public_name_is_there() -> None:
+    assert set(dpcov._HOME_OF) == set(dpcov.__all__) == {name for name in dir(dpcov) if name in dpcov.__all__}
+    for name in dpcov.__all__:
+        value = getattr(dpcov, name)
+        assert inspect.getdoc(value)
+        # A module of that name must not hide it.
+        assert isinstance(value, ModuleType) == (name == "theory")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = dpcov.nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["release", "plan", "methods"])
+def test_a_function_is_not_hidden_by_the_module_of_its_name(name: str) -> None:
+    loaded(f"import dpcov.{name}, dpcov.artefact, dpcov.plan\nassert callable(dpcov.{name})")
+    loaded(f"from dpcov import {name}\nimport dpcov.{name}\nassert dpcov.{name} is {name}")
+    loaded("import dpcov\ndpcov.theory.Bound")
