@@ -52,7 +52,14 @@ class Beyond:
     def of(cls, counted: NoisyCount, region: Region, n_rows: int) -> Beyond:
         """Take a count of them."""
         spread = math.sqrt(float(counted.variance))
-        return cls(max(float(counted.count), 0.0), spread, region.coherence, region.radius**2 / n_rows)
+        return cls(
+            max(float(counted.count), 0.0), spread, region.agreement.at_most, region.radius**2 / n_rows
+        )
+
+    @classmethod
+    def none(cls) -> Beyond:
+        """Say that no row of interest is there."""
+        return cls(0.0, 0.0, 1.0, 0.0)
 
     @property
     def at_most(self) -> float:
@@ -107,10 +114,12 @@ def _clipping_error(found: Vector, restoration: Restoration, beyond: Beyond) -> 
     """Return what clipping may have taken beyond what was given back, as a share of a resolved variance."""
     if not restoration.laws:
         return 0.0
-    errors = [
-        beyond.likely / float(found[0]) if law is None else at_most / factor - 1
-        for law, factor, at_most in zip(
-            restoration.laws, restoration.factors, restoration.at_most, strict=True
-        )
-    ]
+    errors = []
+    for tail, law, factor, at_most in zip(
+        restoration.region.tails, restoration.laws, restoration.factors, restoration.at_most, strict=True
+    ):
+        # A law tells the loss on average over its directions; where the rows agree, one of them has more.
+        uneven = 1.0 if tail.direction is not None else restoration.region.agreement.about * tail.rank
+        worst = (1 + max(uneven, 1.0) * (at_most - 1)) / factor - 1
+        errors.append(beyond.likely / float(found[0]) if law is None else worst)
     return max(0.0, *errors)

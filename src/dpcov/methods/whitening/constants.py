@@ -77,6 +77,10 @@ shows."""
 MOST_IDLE = 5
 """Whitening ends after so many rounds that brought nothing new into sight: what is left may be nothing."""
 
+SMALL, TUCKED_IN = 0.3, 8.0
+"""What is invisible then is small if its rows had filled less than this part of the region. It is left at an
+eighth of the region: exact copies of columns leave nothing but rounding, which would take half of it."""
+
 TAIL_SHARE = 0.03
 """A look at where the rows beyond lie costs this."""
 
@@ -98,8 +102,8 @@ BEYOND = 1.35
 """A region grows to the furthest rows that a histogram shows if they lie beyond this many times its radius.
 A bin is 1.19 times as far as the one before: less is within what bins can tell."""
 
-COUNT_SHARE = 0.02
-"""Counting the rows beyond the region costs this: a count is then off by ``5 / sqrt(rho)`` rows. What the
+COUNT_SHARE = 0.01
+"""Counting the rows beyond the region costs this: a count is then off by ``7 / sqrt(rho)`` rows. What the
 noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 
 FEW_ROWS = 0.25

@@ -33,23 +33,21 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     """Spend what is left, and say what is known about the result."""
     shape = region.shape(run.d)
     wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
-    count = _count_beyond(run, wanted, region.radius)
+    count, dropped = _count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - count.cost.rho
     clipping = Clipping(integer_map(wanted), region.radius, run.rule)
-    # What it weighs is gone after the next line.
-    rows_to_clip = directional_count(run)
     answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
     share = float(left) / run.rho
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
     has_constant = run.curator.has_constant
     restoration = (
-        restore_dropped(region, rows_to_clip)
+        restore_dropped(region, dropped)
         if run.contamination
         else restore_shrunk(region, run.n, shape @ moment @ shape, has_constant=has_constant)
     )
     shrinkage = 0.0
-    if not run.has_few_rows:
+    if white.complete and not run.has_few_rows:
         # The rounds before say that the rows are about white here, and they cost budget too.
         ball = np.asarray(np.linalg.inv(shape @ shape), dtype=np.float64)
         moment, shrinkage = shrink_towards(ball, moment, answer.sigma)
@@ -61,11 +59,11 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     if has_constant:
         raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
-    beyond = Beyond.of(counted, region, run.n)
+    # Outliers lie beyond on purpose.
+    beyond = Beyond.none() if run.contamination else Beyond.of(counted, region, run.n)
     # What is left of the noise after shrinking, on average over entries.
     sigma = answer.sigma * math.sqrt(1 - shrinkage)
-    hidden = 0.0 if run.contamination else beyond.hidden
-    law = NoiseLaw(raising @ inverse, sigma, hidden)
+    law = NoiseLaw(raising @ inverse, sigma, beyond.hidden)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, beyond)
     facts = {

@@ -15,11 +15,11 @@ worth its budget while the coordinates it led to promise a smaller error; the be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcov.arrays import Matrix, Vector
+from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.laws import noise_norm
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import beyond_reach, limit_gains
@@ -38,29 +38,53 @@ class White:
         One linear form of the columns a row.
     look : NormLook
         How long the rows are there.
+    rank : int
+        How many directions were visible; the others may be next to nothing.
     """
 
     rows: Matrix
     look: NormLook
+    rank: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every direction was visible."""
+        return self.rank == len(self.rows)
 
     @property
     def unit(self) -> float:
         """Root mean square of a white coordinate, about."""
-        return self.look.typical / math.sqrt(len(self.rows))
+        return self.look.typical / math.sqrt(max(self.rank, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class _Next:
     """The coordinates that an answer leads to.
 
-    `unit` is the root mean square of a visible coordinate there, and `error` what the last release would
-    have been off by in the coordinates before; infinite while directions are invisible.
+    Attributes
+    ----------
+    rows : ndarray, shape (d, d)
+        The coordinates.
+    visible : ndarray of bool, shape (d,)
+        Which of them stood above the noise.
+    small : bool
+        Whether the rows' part along the others was much shorter than the region, before it was made to fit.
+    unit : float
+        The root mean square of a visible coordinate.
+    error : float
+        What the last release would have been off by in the coordinates before; infinite while directions are
+        invisible.
     """
 
     rows: Matrix
+    visible: Bools
+    small: bool
     unit: float
-    visible: int
     error: float
+
+    def given_up(self) -> Matrix:
+        """Return the coordinates with small directions left as small: they would only take room."""
+        return self.rows / np.where(self.visible | (not self.small), 1.0, c.TUCKED_IN)[:, None]
 
 
 def whiten(run: Run, rows: Matrix) -> White | None:
@@ -72,29 +96,30 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows", every=run.every)
         if not look.found:
             return best
-        here = White(rows, look)
-        unit = unit if attempt else here.unit
+        here = White(rows, look, visible)
+        unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
-        seen_all = visible == run.d
-        promising = best is None or not seen_all or expected < least
-        finished = seen_all and expected > c.ENOUGH_GAIN * least
-        spent_up = run.left < c.KEPT_FOR_RELEASE or idle == c.MOST_IDLE or attempt == c.MOST_ROUNDS
+        promising = best is None or not here.complete or expected < least
+        finished = here.complete and expected > c.ENOUGH_GAIN * least
+        spent_up = run.left < c.KEPT_FOR_RELEASE or attempt == c.MOST_ROUNDS
         if finished or spent_up:
             return here if promising else best
-        least_share = c.LEAST_ROUND if seen_all else c.LEAST_ROUND_BLIND
+        least_share = c.LEAST_ROUND if here.complete else c.LEAST_ROUND_BLIND
         share = min(max((expected * run.every / c.AIM) ** 2, least_share), c.MOST_ROUND)
         answer = run.gram(rows, look.far, share, "whitening", rule=run.rule, every=run.every)
         knowledge.answers.append(answer)
         following = _follow(run, here, knowledge)
-        run.note("whitening", share, following.visible)
-        if following.error < least or following.visible < run.d:
-            least, best = following.error, here
-        idle = idle + 1 if following.visible <= visible < run.d else 0
-        beyond = beyond_reach(following.rows)
-        rows, unit, visible = limit_gains(following.rows), following.unit, following.visible
-        if beyond:
-            # Float64 rows tell no more about a direction that is so much smaller than others.
-            return White(rows, run.look(rows, c.LOOK, "norms of the rows", every=run.every))
+        before, visible = visible, int(following.visible.sum())
+        run.note("whitening", share, visible)
+        if following.error < least or visible < run.d:
+            least, best = following.error, replace(here, rank=visible)
+        idle = idle + 1 if visible <= before < run.d else 0
+        if idle == c.MOST_IDLE or beyond_reach(following.rows):
+            # No more of what is invisible can be told.
+            rows = limit_gains(following.given_up())
+            look = run.look(rows, c.LOOK, "norms of the rows", every=run.every)
+            return White(rows, look, visible)
+        rows, unit = limit_gains(following.rows), following.unit
     return best
 
 
@@ -106,20 +131,21 @@ def _follow(run: Run, here: White, knowledge: Knowledge) -> _Next:
     scale = math.exp(float(np.mean(np.log(np.linalg.eigvalsh(fused.back)))))
     forms = scale * vectors.T @ np.linalg.inv(fused.back) @ here.rows
     largest = float(values[visible].max()) if visible.any() else 1.0
-    level = np.where(visible, values / largest, 1.0)
+    level, small = np.where(visible, values / largest, 1.0), False
     if not visible.all():
         hidden = run.look(
             forms[~visible], c.LOOK, "norms of what is invisible", frame=here.rows, every=run.every
         )
         # Where even its length is below the noise, it stays as it is.
         level[~visible] = min((hidden.far / here.look.far) ** 2, 1.0) if hidden.found else 1.0
+        small = float(level[~visible].max()) < c.SMALL**2
     moment = fused.back @ fused.moment @ fused.back
     error = (
         _expected_error(run, here.look.far, np.asarray(np.linalg.eigvalsh(moment), np.float64))
         if visible.all()
         else math.inf
     )
-    return _Next(forms / np.sqrt(level)[:, None], math.sqrt(largest) * scale, int(visible.sum()), error)
+    return _Next(forms / np.sqrt(level)[:, None], visible, small, math.sqrt(largest) * scale, error)
 
 
 def _expected_error(run: Run, radius: float, values: Vector) -> float:

@@ -75,6 +75,14 @@ class Tail:
     direction: HeavyDirection | None = None
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """The share of the rows beyond the bulk that lie along one direction: about, and at most."""
+
+    about: float
+    at_most: float
+
+
 @dataclass(frozen=True, eq=False)
 class Region:
     """Where rows are clipped: a ball after stretches along some directions.
@@ -87,14 +95,14 @@ class Region:
         What is known of the rows beyond; empty if nothing is.
     stretches : tuple of float
         How much further the region reaches along the direction of each tail that has one.
-    coherence : float
-        The share of the rows beyond that may lie along one direction, at most.
+    agreement : Agreement
+        How much the rows beyond lie along one direction.
     """
 
     radius: float
     tails: tuple[Tail, ...] = ()
     stretches: tuple[float, ...] = ()
-    coherence: float = 1.0
+    agreement: Agreement = Agreement(1.0, 1.0)
 
     @property
     def heavy(self) -> tuple[HeavyDirection, ...]:
@@ -116,37 +124,36 @@ class Region:
 
 def wrap(run: Run, white: White) -> Region:
     """Balance what clipping takes away against the noise that a wider region brings."""
-    histogram = _ask_norms(run, white)
+    histogram, rank = _ask_norms(run, white), max(white.rank, 1)
     if run.contamination:
-        count = directional_count(run)
+        count = directional_count(run, rank)
         # A dropped row takes all it has: a little further out few rows of the bulk are left.
         radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=run.contamination * run.n)
-        return Region(radius, (Tail(histogram, radius, run.d),))
+        return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
-    heavy, coherence = ((), 1.0) if run.has_few_rows else find_heavy(run, white, histogram)
+    heavy, agreement = ((), Agreement(1.0, 1.0)) if run.has_few_rows else find_heavy(run, white, histogram)
     if not heavy:
-        radius = ball_radius(run, histogram, run.d)
-        return Region(radius, (Tail(histogram, radius, run.d),), coherence=coherence)
+        radius = ball_radius(run, histogram, rank)
+        return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
     ellipsoid = surround(run, white, heavy)
     if ellipsoid is not None:
         return enclose(run, white, ellipsoid)
     # Far rows agree: clipping as many as the histogram can tell would bias one direction.
-    radius = _DIRECTIONAL_MARGIN * histogram.radius(directional_count(run))
-    return enclose(run, white, Region(radius, (Tail(histogram, radius, run.d),), coherence=coherence))
+    radius = _DIRECTIONAL_MARGIN * histogram.radius(directional_count(run, rank))
+    return enclose(run, white, Region(radius, (Tail(histogram, radius, rank),), agreement=agreement))
 
 
-def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], float]:
+def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], Agreement]:
     """Ask in which directions the rows beyond the bulk lie, and return those that stand out.
 
-    If all directions are alike, or the rows too few to tell, none does. Also returns the largest share of
-    these rows that one direction may have.
+    If all directions are alike, or the rows too few to tell, none does.
     """
     basis = _own_basis(run, white.rows)
     own = basis.shape[1]
     share = min(c.TAIL_SHARE, run.left / 4)
     noise = noise_norm(own, 1 / math.sqrt(share * run.rho))
     if own < 2 or c.ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
-        return (), 1.0
+        return (), Agreement(1.0, 1.0)
     radius = histogram.look_radius(c.ROWS_LOOKED_AT * noise)
     answer = run.gram(white.rows, radius, share, "directions of the tail", rule=Rule.TAIL)
     _, outer = in_frame(answer, white.rows)
@@ -159,13 +166,25 @@ def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[Heav
     # 19 of 20 times, noise and chance together bring no ordinary direction beyond this.
     least = rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
     rows = max(float(np.trace(outer)) * run.n / radius**2, noise)
-    coherence = min((float(values[-1]) + rarely_exceeded(own) * noise) / rows, 1.0)
+    agreement = _agreement(float(values[-1]), noise, own, rows)
     heavy = tuple(
         HeavyDirection(basis @ vector, noise / (2 * (value - ordinary)))
         for value, vector in reversed(list(zip(values, vectors.T, strict=True)))
         if value - ordinary > least
     )
-    return heavy, coherence
+    return heavy, agreement
+
+
+def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> Agreement:
+    """Return how much rows agree whose Gram matrix, in rows, has this largest eigenvalue with noise.
+
+    Noise lifts an eigenvalue t that stands out to ``t + noise^2 / (4 t)`` (Benaych-Georges and Nadakuditi
+    2011), which is undone; below what noise alone shows, rows are taken to lie evenly.
+    """
+    rarely = rarely_exceeded(n_directions) * noise
+    about = (largest + math.sqrt(largest**2 - noise**2)) / 2 if largest > rarely else 0.0
+    even = 1 / n_directions
+    return Agreement(min(max(about / rows, even), 1.0), min(max((largest + rarely) / rows, even), 1.0))
 
 
 def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Region | None:
@@ -174,7 +193,7 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Regio
     Each of the directions is paid a histogram, and so is the rest.
     """
     vectors = np.array([direction.vector for direction in heavy])
-    rank = max(run.d - len(heavy), 1)
+    rank = max(white.rank - len(heavy), 1)
     beside = np.eye(run.d) - vectors.T @ vectors
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
     rest = _ask_part(run, white, beside, rank, share)
@@ -209,7 +228,7 @@ def enclose(run: Run, white: White, region: Region) -> Region:
     if _cost(grown, run.d) <= _cost(ball, run.d):
         return grown
     # A ball around all rows costs less than an ellipsoid that the directions found do not fit.
-    return replace(ball, tails=(Tail(_ask_norms(run, white), ball.radius, run.d),))
+    return replace(ball, tails=(Tail(_ask_norms(run, white), ball.radius, max(white.rank, 1)),))
 
 
 def _cost(region: Region, d: int) -> float:
@@ -227,12 +246,12 @@ def even_count(run: Run, rank: int) -> float:
     return math.sqrt(2 * rank / (run.left * run.rho))
 
 
-def directional_count(run: Run) -> float:
-    """Return how many rows to clip when their excess may lie in few directions or in all.
+def directional_count(run: Run, rank: int) -> float:
+    """Return how many rows to clip when their excess may lie in few of `rank` directions or in all.
 
-    In all directions each takes a d-th part: the root of d is a compromise.
+    If they lie in all, each loses only its part: the root of the rank is a compromise.
     """
-    return even_count(run, run.d) * math.sqrt(run.d)
+    return even_count(run, rank) * math.sqrt(rank)
 
 
 def ball_radius(run: Run, histogram: FineNorms, rank: int) -> float:
