@@ -88,7 +88,7 @@ ROWS_LOOKED_AT = 8.0
 """That many times its noise norm, in rows, are looked at: the nearest of the far ones, which are typical of
 them."""
 
-REACHES_SHARE = 0.06
+REACHES_SHARE = 0.09
 """Histograms along all directions that stand out cost this together, and at most `CAREFUL_LOOK` each."""
 
 CLIPPED_ALONG = 2.0
