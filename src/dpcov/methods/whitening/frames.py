@@ -14,15 +14,8 @@ import numpy as np
 
 from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.core import NoisyGram
+from dpcov.maps import largest_gain_ratio
 from dpcov.methods.whitening.constants import UNSEEN_LEVEL, VISIBLE
-
-LARGEST_GAIN_RATIO = 2.0**20
-"""No direction is amplified more than this beyond another.
-
-Rows are rounded to 27 bits, so at this ratio rounding has ``(2^(20 - 27))^2 / 12 = 5e-6`` of the variance
-of a direction: less than noise shows in any table of up to some ten million rows. At 2^23 it has 0.03%, and
-in 500,000 rows the rounding of a column that others add up to would be called resolved.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +134,19 @@ def column_scales(rows: Matrix) -> Vector:
 
 def beyond_reach(rows: Matrix) -> bool:
     """Whether amplifying a direction any further is pointless, columns brought to one scale."""
-    return float(np.linalg.cond(rows * column_scales(rows))) > LARGEST_GAIN_RATIO
+    return float(np.linalg.cond(rows * column_scales(rows))) > largest_gain_ratio(len(rows))
 
 
 def limit_gains(rows: Matrix) -> Matrix:
-    """Keep the largest gain below `LARGEST_GAIN_RATIO` times the least.
+    """Keep the largest gain below `largest_gain_ratio` times the least.
 
-    Beyond, rounding the map to integers would disturb the directions that were seen.
+    Beyond, what is amplified would be the rounding of rows.
     """
     scales = column_scales(rows)
     left, gains, right = np.linalg.svd(rows * scales)
-    if gains.max() <= gains.min() * LARGEST_GAIN_RATIO:
+    most = gains.min() * largest_gain_ratio(len(rows))
+    if gains.max() <= most:
         return rows
-    limited = np.minimum(gains, gains.min() * LARGEST_GAIN_RATIO)
+    limited = np.minimum(gains, most)
     result: Matrix = (left * limited) @ right / scales
     return result

@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.core import Clipping, Gram, LogNormGrid, RowsBeyond
 from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
-from dpcov.maps import integer_map
+from dpcov.maps import integer_map, rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
@@ -63,7 +63,9 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     beyond = Beyond.none() if run.contamination else Beyond.of(counted, region, run.n)
     # What is left of the noise after shrinking, on average over entries.
     sigma = answer.sigma * math.sqrt(1 - shrinkage)
-    law = NoiseLaw(raising @ inverse, sigma, beyond.hidden)
+    # The rounding of rows may be all that is left of a direction, too.
+    rounding = rounding_variance(answer.lattice_map, np.sqrt(np.maximum(np.diag(matrix), 0.0)))
+    law = NoiseLaw(raising @ inverse, sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, beyond)
     facts = {
