@@ -78,8 +78,8 @@ def test_rounding_is_seen_where_a_map_amplifies_it() -> None:
     rows[:, 1] = rows[:, 0] / 3
     null = np.array([1.0, -3.0]) * largest_gain_ratio(2)
     asked = integer_map(np.array([[1.0, 0.0], null]), [1.0, 1 / 3])
-    curator_of_rows = curator(rows, 10**12)[0]
-    answer = curator_of_rows.ask(Gram(Clipping(asked, 10.0), Fraction(10**12), "test"))
+    curator_of_rows = curator(rows, 10**9)[0]
+    answer = curator_of_rows.ask(Gram(Clipping(asked, 10.0), Fraction(10**9), "test"))
     least = float(np.linalg.eigvalsh(answer.mean())[0])
     bound = rounding_variance(asked, [1.0, 1 / 3])
     assert 1e-5 < least < bound < 100 * least
