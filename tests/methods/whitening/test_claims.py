@@ -117,4 +117,6 @@ def test_rows_beyond_make_a_direction_unresolved() -> None:
     beyond = made.diagnostics["rows_beyond"]
     # The rare rows and some of the bulk; a count is off by 4 / sqrt(rho) = 6 rows, here by less than 7 sd.
     assert 15 - 42 < beyond["about"] < beyond["at_most"] < 200
-    assert math.isclose(beyond["at_most"] - beyond["about"], 1.645 * math.sqrt(1 / (2 * 0.03 * 0.5)), rel_tol=0.5)
+    assert math.isclose(
+        beyond["at_most"] - beyond["about"], 1.645 * math.sqrt(1 / (2 * 0.03 * 0.5)), rel_tol=0.5
+    )
