@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.curators import curator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import (
-    ArgumentError,
-)
+from dpcov.core import ArgumentError, Clipping, Gram
 from dpcov.core.lattice import MappedRows
-from dpcov.maps import integer_map, map_rounding
+from dpcov.maps import integer_map, largest_gain_ratio, map_rounding, rounding_variance
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 64])
@@ -70,3 +70,16 @@ def test_rounding_bounds_what_a_map_does_to_a_norm(seed: int, d: int, digits: fl
     if sized:
         largest = float(np.linalg.norm(np.abs(matrix) @ sizes))
         assert map_rounding(lattice_map, sizes) <= 1e-4 * largest
+
+
+def test_rounding_is_seen_where_a_map_amplifies_it() -> None:
+    # The difference of a column and itself is nothing but rounding once one of them is scaled by a third.
+    rows = np.random.default_rng(0).normal(size=(4000, 2))
+    rows[:, 1] = rows[:, 0] / 3
+    null = np.array([1.0, -3.0]) * largest_gain_ratio(2)
+    asked = integer_map(np.array([[1.0, 0.0], null]), [1.0, 1 / 3])
+    curator_of_rows = curator(rows, 10**9)[0]
+    answer = curator_of_rows.ask(Gram(Clipping(asked, 10.0), Fraction(10**9), "test"))
+    least = float(np.linalg.eigvalsh(answer.mean())[0])
+    bound = rounding_variance(asked, [1.0, 1 / 3])
+    assert 1e-5 < least < bound < 100 * least

@@ -56,7 +56,10 @@ class Combination:
     def describe(self) -> str:
         """Return a sentence without its full stop."""
         if self.clipped:
-            return f"{self} may rest on a few rows that were clipped: it may vary much more than was released"
+            return (
+                f"{self} may rest on a few rows that were clipped, or on rounding: it may vary much more or less "
+                "than was released"
+            )
         if math.isinf(self.standard_deviation_at_most):
             return f"{self} is below the noise, however large it is"
         bound = number(self.standard_deviation_at_most)

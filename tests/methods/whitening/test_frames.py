@@ -64,7 +64,7 @@ def test_rounds_without_noise_whiten_a_condition_of_1e10() -> None:
 
 
 def test_what_was_seen_is_left_alone() -> None:
-    second_moment = np.array([[1.0, 0.6, 1e-4], [0.6, 0.8, 0.0], [1e-4, 0.0, 1e-6]])
+    second_moment = np.array([[1.0, 0.6, 9e-4], [0.6, 0.8, 5.4e-4], [9e-4, 5.4e-4, 1e-6]])
     first = frames.resolve_more(unseen(3), np.eye(3), exact_signs(second_moment), noise=0.02)
     assert first.seen.tolist().count(True) == 2
     second = first

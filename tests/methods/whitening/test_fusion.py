@@ -8,6 +8,7 @@ from helpers.runs import start_run
 from numpy.typing import NDArray
 
 from dpcov.core import NoisyGram, Rule
+from dpcov.methods.whitening import fusion
 from dpcov.methods.whitening.fusion import Knowledge
 from dpcov.methods.whitening.run import Run
 
@@ -112,3 +113,10 @@ def test_an_answer_that_tells_nothing_spoils_nothing() -> None:
         assert np.isfinite(fused.moment).all()
         found = fused.back @ fused.moment @ fused.back / np.outer(scales, scales)
         np.testing.assert_allclose(found, exact, atol=10 * good.sigma)
+
+
+def test_rounding_below_zero_is_no_precision() -> None:
+    # Of a sum of squares, which has no eigenvalue below zero but by rounding.
+    root = fusion._power(np.diag([1.0, -1e-17]), -0.5)
+    assert root[0, 0] == pytest.approx(1.0)
+    assert 1 < root[1, 1] < 1e9

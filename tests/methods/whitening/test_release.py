@@ -96,7 +96,8 @@ def test_dropped_outliers_hide_nothing_and_the_rest_is_accurate() -> None:
     white = whitened(run)
     made = release(run, white, wrap(run, white))
     assert made.noise is not None
-    assert made.noise.hidden == 0
+    # But what rounding may have.
+    assert made.noise.hidden < 1e-9 * made.noise.sigma
     assert relative_error(made.second_moment, second_moment(ROWS[200:])) < 0.02
 
 

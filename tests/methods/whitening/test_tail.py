@@ -114,3 +114,11 @@ def test_a_radius_without_a_law_stays_what_the_histogram_says() -> None:
     lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
     histogram = make_histogram(lumps + 0.01 * rng.random(len(lumps)), 3.0, 0)
     assert radius_beyond(histogram, 4.0, 10.0) == 4.0
+
+
+def test_a_tail_that_ends_before_the_radius_has_a_radius_too() -> None:
+    # Some likely laws have no rows beyond, and no limit far inside: no NaN, no infinity, no warning.
+    for seed in range(10):
+        norms = np.random.default_rng(seed).uniform(0.5, 1.0, 20_000)
+        for radius in (1.05, 1.2, 2.0):
+            assert radius / 1.5 <= radius_beyond(make_histogram(norms, 8.0, seed), radius, 10.0) <= radius

@@ -191,7 +191,7 @@ def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball() -> None:
 def test_what_clipping_may_cost_is_weighed_against_noise() -> None:
     run = start_run(np.zeros((100, 8)), 0.5)
     # k rows beyond cost k; noise costs sqrt(2 d / rho), and the root of d is between one direction and all.
-    assert step.directional_count(run) == pytest.approx(math.sqrt(2 * 8 / 0.5) * math.sqrt(8))
+    assert step.directional_count(run, 8) == pytest.approx(math.sqrt(2 * 8 / 0.5) * math.sqrt(8))
 
 
 def test_a_region_reaches_as_far_as_it_says() -> None:

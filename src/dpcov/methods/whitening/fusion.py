@@ -96,5 +96,6 @@ def _power(matrix: Matrix, exponent: float) -> Matrix:
     """Return a power of a symmetric positive definite matrix."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     # Below rounding, eigenvalues tell nothing, not even their sign.
-    result: Matrix = (vectors * np.maximum(values, _ROUNDING * values[-1]) ** exponent) @ vectors.T
+    positive = np.where(values > 0, values, _ROUNDING * values[-1])
+    result: Matrix = (vectors * positive**exponent) @ vectors.T
     return result
