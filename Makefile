@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench scale arena rivals audit clean
+.PHONY: demo test lint bench world scale arena rivals audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/paper.py
 	$(BIN)/python benchmarks/coverage.py
 
+# Tables of seeds that nothing was tuned on.
+world: $(VENV)/.ready
+	$(BIN)/python benchmarks/world.py --seeds 2000:2100
+
 scale: $(VENV)/.ready
 	$(BIN)/python benchmarks/scale.py
 
@@ -39,6 +43,7 @@ rivals:
 	$(PYTHON) -m venv $(VENV)-rivals
 	$(VENV)-rivals/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(VENV)-rivals/bin/python benchmarks/flights.py
+	$(VENV)-rivals/bin/python benchmarks/real.py
 
 # Figures of an earlier audit would hide that a check did not run.
 audit: $(VENV)/.ready
