@@ -78,6 +78,19 @@ def test_what_was_seen_is_left_alone() -> None:
     np.testing.assert_allclose(white, np.eye(3) * white[0, 0], atol=0.1 * white[0, 0])
 
 
+def test_what_an_unseen_direction_shares_with_the_seen_ones_is_subtracted() -> None:
+    second_moment = np.array([[1.0, 0.95], [0.95, 0.95]])
+    start = Frame(np.eye(2), np.array([True, False]))
+    frame = frames.resolve_more(start, start.rows, exact_signs(second_moment), noise=0.001)
+    assert frame.rank == 2
+    white = frame.rows @ second_moment @ frame.rows.T
+    correlation = white[0, 1] / np.sqrt(white[0, 0] * white[1, 1])
+    # From 0.97; unit rows tell the regression of directions, not quite that of lengths.
+    assert abs(correlation) < 0.5
+    # And what is left has its own scale: 0.05 of a variance of 0.95.
+    assert 0.4 < white[1, 1] / white[0, 0] < 2.5
+
+
 def test_a_null_direction_stays_unseen_and_the_others_are_white() -> None:
     second_moment = np.diag([1.0, 0.5, 0.01, 1e-30])
     frame = unseen(4)
