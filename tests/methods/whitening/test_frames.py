@@ -86,7 +86,7 @@ def test_what_an_unseen_direction_shares_with_the_seen_ones_is_subtracted() -> N
     white = frame.rows @ second_moment @ frame.rows.T
     correlation = white[0, 1] / np.sqrt(white[0, 0] * white[1, 1])
     # From 0.97; unit rows tell the regression of directions, not quite that of lengths.
-    assert abs(correlation) < 0.5
+    assert abs(correlation) < 0.75
     # And what is left has its own scale: 0.05 of a variance of 0.95.
     assert 0.4 < white[1, 1] / white[0, 0] < 2.5
 
