@@ -60,7 +60,10 @@ def test_precision_of_a_column_given_twice_is_refused_in_words() -> None:
     table = features()[:, [0, 0, 1]]
     private = PrivateCovariance(rho=0.5).fit(table)
     assert np.isclose(private.covariance_[0, 0], private.covariance_[0, 1], rtol=0.05)
-    with pytest.raises(dpcov.UnresolvedError, match=r"x0 - x1 (is below the noise|may rest on a few rows that were clipped, or on rounding)"):
+    with pytest.raises(
+        dpcov.UnresolvedError,
+        match=r"x0 - x1 (is below the noise|may rest on a few rows that were clipped, or on rounding)",
+    ):
         _ = private.precision_
     with pytest.raises(dpcov.UnresolvedError):
         private.score(table[:5])

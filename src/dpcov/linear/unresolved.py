@@ -57,8 +57,8 @@ class Combination:
         """Return a sentence without its full stop."""
         if self.clipped:
             return (
-                f"{self} may rest on a few rows that were clipped, or on rounding: it may vary much more or less "
-                "than was released"
+                f"{self} may rest on a few rows that were clipped, or on rounding: it may vary much more or "
+                "less than was released"
             )
         if math.isinf(self.standard_deviation_at_most):
             return f"{self} is below the noise, however large it is"

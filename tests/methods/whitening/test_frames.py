@@ -123,7 +123,9 @@ def test_gains_are_limited_but_column_scales_are_not() -> None:
     wild = np.array([[1.0, 1.0], [1e12, -1e12]])
     assert frames.beyond_reach(wild)
     limited = frames.limit_gains(wild)
-    assert np.linalg.cond(limited * frames.column_scales(wild)) == pytest.approx(largest_gain_ratio(2), rel=1e-3)
+    assert np.linalg.cond(limited * frames.column_scales(wild)) == pytest.approx(
+        largest_gain_ratio(2), rel=1e-3
+    )
     # What is small is left as it is, what is large comes down.
     np.testing.assert_allclose(limited[0], wild[0], rtol=1e-3)
 
