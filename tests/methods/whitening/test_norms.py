@@ -72,7 +72,10 @@ def test_a_bump_is_seen_from_the_documented_number_of_rows_on(rho: float) -> Non
     # A histogram of a share rho_i has noise of 1 / sqrt(rho_i) rows.
     sigma = 1 / math.sqrt(CAREFUL_LOOK * rho)
     bulk = np.full(20_000, 3.1)
-    bump = lambda rows: np.concatenate([bulk, np.full(round(rows), 31.0)])  # noqa: E731
+
+    def bump(rows: float) -> Vector:
+        return np.concatenate([bulk, np.full(round(rows), 31.0)])
+
     documented = 25 / math.sqrt(rho)
     seen = [look(bump(documented), sigma, seed).far > 31 for seed in range(400)]
     # Half of them or more; less than 140 of 400 happen once in 10^9.

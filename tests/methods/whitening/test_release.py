@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def whitened(run: Run) -> White:
 
 
 def test_all_that_is_left_is_spent_in_one_scan() -> None:
-    budget, bits = Budget(PrivacyCost(1)), SeededBits(np.random.default_rng(0))
+    budget, bits = Budget(PrivacyCost(Fraction(1))), SeededBits(np.random.default_rng(0))
     source = CountingSource(ROWS)
     run = Run(Curator(source, budget, bits), N, 4, 1.0)
     white = whitened(run)

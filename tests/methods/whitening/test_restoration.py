@@ -7,8 +7,8 @@ import pytest
 from methods.whitening.test_tail import make_histogram
 from numpy.typing import NDArray
 
-from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
+from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 
 Matrix = NDArray[np.float64]
 

@@ -92,12 +92,13 @@ def test_the_first_look_is_careful_and_rounds_cost_no_more_than_they_may() -> No
 
 
 def test_whitening_ends_while_enough_is_left() -> None:
-    # Few rows: every round costs the most it may, and no direction but the first is ever seen well.
-    rows = gaussian(0, 1e8)[:700]
+    # Few rows, and columns each a thousand times smaller than the one before: every round costs the most it
+    # may and shows a few more, so that nothing else ends it.
+    rows = np.random.default_rng(0).normal(size=(1500, 12)) * 1e3 ** -np.arange(12.0)
     run = start_run(rows, 0.3)
-    whiten(run, np.eye(6))
+    whiten(run, np.eye(12))
     # The round and the looks that cross the line come on top.
-    assert KEPT_FOR_RELEASE - 0.25 < run.left < 0.9
+    assert KEPT_FOR_RELEASE - MOST_ROUND - 2 * CAREFUL_LOOK < run.left < KEPT_FOR_RELEASE
 
 
 def test_rows_of_zeros_are_noise() -> None:

@@ -169,7 +169,7 @@ class FineNorms:
         return self._low[first:-1], self._high[first:-1], self._counts[first:-1]
 
     def radius(self, rows_beyond: float, *, ignore_beyond: float = 0.0) -> float:
-        """Return a radius that about `rows_beyond` rows exceed, or fewer: it reaches the furthest that show.
+        """Return a radius that at most about `rows_beyond` rows exceed; it reaches the furthest seen.
 
         The number of rows beyond r is judged by the window (r, sqrt 2 r), which keeps the noise of far
         empty bins out. It begins where the furthest window of bins does that clearly has rows.
