@@ -15,12 +15,12 @@ from dpcov.core import NoisyCount
 from dpcov.laws import NoiseLaw, least_resolved
 from dpcov.methods.whitening.claims import Beyond, predicted_error
 from dpcov.methods.whitening.restoration import restore_shrunk
-from dpcov.methods.whitening.wrap import Region, Tail
+from dpcov.methods.whitening.wrap import Agreement, Region, Tail
 
 Matrix = NDArray[np.float64]
 
 N = 20_000
-NONE_BEYOND = Beyond(0.0, 0.0, 1.0, 0.0)
+NONE_BEYOND = Beyond.none()
 NOTHING_RESTORED = restore_shrunk(Region(3.0), N, np.eye(4), has_constant=False)
 
 
@@ -79,7 +79,7 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
         Region(4.0, (Tail(make_histogram(lumps, 3.0, 0), 4.0, 4),)), N, np.eye(4), has_constant=False
     )
     assert unknown.laws == (None,)
-    beyond = Beyond(1100.0, 5.0, 0.5, 16 / N)
+    beyond = Beyond(1100.0, 5.0, Agreement(0.5, 0.5, 1000.0), 16 / N)
     assert predicted_error(values, law, unknown, beyond) == pytest.approx(0.5 * 1105 * 16 / N, rel=1e-3)
     # Where one fits, 19 of 20 likely laws have lost less.
     norms = pareto(N, 4.0, 0)
@@ -120,3 +120,12 @@ def test_rows_beyond_make_a_direction_unresolved() -> None:
     assert math.isclose(
         beyond["at_most"] - beyond["about"], 1.645 * math.sqrt(1 / (2 * 0.03 * 0.5)), rel_tol=0.5
     )
+
+
+def test_rows_beyond_may_all_be_the_few_that_agree() -> None:
+    # 40 of 400 rows that were looked at agree: of 25 rows beyond the region all may be of those.
+    looked_at = Agreement(about=0.1, at_most=0.1, rows=400.0)
+    assert looked_at.along_one(25.0) == 25.0
+    assert looked_at.along_one(200.0) == 40.0
+    assert looked_at.along_one(800.0) == 80.0
+    assert Agreement().along_one(800.0) == 800.0

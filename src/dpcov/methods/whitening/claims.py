@@ -14,7 +14,7 @@ from dpcov.arrays import Vector
 from dpcov.core import NoisyCount
 from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
 from dpcov.methods.whitening.restoration import Restoration
-from dpcov.methods.whitening.wrap import Region
+from dpcov.methods.whitening.wrap import Agreement, Region
 
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""
@@ -37,29 +37,27 @@ class Beyond:
         How many there are, with noise; not negative.
     spread : float
         Standard deviation of that.
-    coherence : float
-        The share of them that may lie along one direction.
+    agreement : Agreement
+        How many of them may lie along one direction.
     square : float
         What one of them adds at most to a released variance, in clipped coordinates.
     """
 
     rows: float
     spread: float
-    coherence: float
+    agreement: Agreement
     square: float
 
     @classmethod
     def of(cls, counted: NoisyCount, region: Region, n_rows: int) -> Beyond:
         """Take a count of them."""
         spread = math.sqrt(float(counted.variance))
-        return cls(
-            max(float(counted.count), 0.0), spread, region.agreement.at_most, region.radius**2 / n_rows
-        )
+        return cls(max(float(counted.count), 0.0), spread, region.agreement, region.radius**2 / n_rows)
 
     @classmethod
     def none(cls) -> Beyond:
         """Say that no row of interest is there."""
-        return cls(0.0, 0.0, 1.0, 0.0)
+        return cls(0.0, 0.0, Agreement(), 0.0)
 
     @property
     def at_most(self) -> float:
@@ -69,12 +67,12 @@ class Beyond:
     @property
     def hidden(self) -> float:
         """What they have at most of a released variance, in clipped coordinates."""
-        return self.coherence * self.at_most * self.square
+        return self.agreement.along_one(self.at_most) * self.square
 
     @property
     def likely(self) -> float:
         """What they may have taken from a variance if most are not much longer than the region reaches."""
-        return self.coherence * (self.rows + self.spread) * self.square
+        return self.agreement.along_one(self.rows + self.spread) * self.square
 
     def describe(self, restoration: Restoration) -> dict[str, float | bool]:
         """Return what is known of them, for the diagnostics.

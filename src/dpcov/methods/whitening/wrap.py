@@ -77,10 +77,27 @@ class Tail:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The share of the rows beyond the bulk that lie along one direction: about, and at most."""
+    """How much the rows beyond the bulk lie along one direction.
 
-    about: float
-    at_most: float
+    Attributes
+    ----------
+    about, at_most : float
+        The share of them that does.
+    rows : float
+        How many rows beyond the bulk were looked at; infinite if none were.
+    """
+
+    about: float = 1.0
+    at_most: float = 1.0
+    rows: float = math.inf
+
+    def along_one(self, beyond: float) -> float:
+        """Return how many of so many rows beyond a region lie along one direction at most.
+
+        They are among the rows that were looked at, and may all be of the few that agree: what bounds them is
+        the number of those. More rows than were looked at are taken to agree as much.
+        """
+        return min(beyond, self.at_most * max(self.rows, beyond))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +119,7 @@ class Region:
     radius: float
     tails: tuple[Tail, ...] = ()
     stretches: tuple[float, ...] = ()
-    agreement: Agreement = Agreement(1.0, 1.0)
+    agreement: Agreement = Agreement()
 
     @property
     def heavy(self) -> tuple[HeavyDirection, ...]:
@@ -131,7 +148,7 @@ def wrap(run: Run, white: White) -> Region:
         radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=run.contamination * run.n)
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
-    heavy, agreement = ((), Agreement(1.0, 1.0)) if run.has_few_rows else find_heavy(run, white, histogram)
+    heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
     if not heavy:
         radius = ball_radius(run, histogram, rank)
         return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
@@ -153,7 +170,7 @@ def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[Heav
     share = min(c.TAIL_SHARE, run.left / 4)
     noise = noise_norm(own, 1 / math.sqrt(share * run.rho))
     if own < 2 or c.ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
-        return (), Agreement(1.0, 1.0)
+        return (), Agreement()
     radius = histogram.look_radius(c.ROWS_LOOKED_AT * noise)
     answer = run.gram(white.rows, radius, share, "directions of the tail", rule=Rule.TAIL)
     _, outer = in_frame(answer, white.rows)
@@ -184,7 +201,8 @@ def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> 
     rarely = rarely_exceeded(n_directions) * noise
     about = (largest + math.sqrt(largest**2 - noise**2)) / 2 if largest > rarely else 0.0
     even = 1 / n_directions
-    return Agreement(min(max(about / rows, even), 1.0), min(max((largest + rarely) / rows, even), 1.0))
+    at_most = min(max((largest + rarely) / rows, even), 1.0)
+    return Agreement(min(max(about / rows, even), 1.0), at_most, rows)
 
 
 def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Region | None:
