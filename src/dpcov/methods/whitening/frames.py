@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.core import NoisyGram
 from dpcov.maps import largest_gain_ratio
-from dpcov.methods.whitening.constants import UNSEEN_LEVEL, VISIBLE
+from dpcov.methods.whitening import constants as c
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ def resolve_more(frame: Frame, forms: Matrix, signs: Matrix, noise: float) -> Fr
         remainder = signs[np.ix_(open_, open_)] - share @ signs[np.ix_(known, open_)]
         rest = forms[open_] - share @ forms[known]
     values, vectors = np.linalg.eigh((remainder + remainder.T) / 2)
-    found = values > VISIBLE * noise
-    level = UNSEEN_LEVEL * noise
+    found = values > c.VISIBLE * noise
+    level = c.UNSEEN_LEVEL * noise
     if not found.all():
         level = max(level, float(values[~found].mean()))
     values = np.where(found, values, level)

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from dpcov.arrays import Vector
 from dpcov.core import LogNormGrid, NoisyCounts
-from dpcov.methods.whitening.constants import FALSE_ALARM
+from dpcov.methods.whitening import constants as c
 
 _WIDE_HALVES = 2
 _WIDE_WIDTHS = (1, 2, 4)
@@ -53,7 +53,7 @@ def occupied_bins(counts: Vector, sigma: float, widths: tuple[int, ...], near: r
     is_near = np.zeros(len(counts), dtype=np.bool_)
     is_near[near.start : near.stop] = True
     threshold = np.where(
-        is_near, -ndtri(FALSE_ALARM / (2 * max(n_near, 1))), -ndtri(FALSE_ALARM / (2 * n_far))
+        is_near, -ndtri(c.FALSE_ALARM / (2 * max(n_near, 1))), -ndtri(c.FALSE_ALARM / (2 * n_far))
     )
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     first = np.arange(len(counts))

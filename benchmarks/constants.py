@@ -1,0 +1,102 @@
+"""What halving and doubling each constant of the default method does to random tables.
+
+    python benchmarks/constants.py --seeds 3000:3040 [--processes 2] [NAME ...]
+
+Every table is drawn once, and released once as the method is and once for each change, with the same noise.
+It prints the table of ``docs/whitening.md`` (Constants).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+from world_judge import Outcome, evaluate, measure_truth
+from world_tables import draw_table
+
+import dpcov
+from dpcov.methods.whitening import constants
+
+NAMES = (
+    "AIM", "MOST_ROUND", "CAREFUL_LOOK", "LOOK", "DENSE", "BEYOND", "TAIL_SHARE", "FALSE_ALARM",
+    "KEPT_FOR_RELEASE", "VISIBLE",
+)  # fmt: skip
+
+_FACTORS = (0.5, 2.0)
+_HOPELESS = 0.2
+# A share of the budget that is kept must leave something to spend.
+_MOST_KEPT = 0.8
+
+
+def changed_value(name: str, factor: float) -> float:
+    """Return what a constant becomes."""
+    value = float(getattr(constants, name))
+    if name == "BEYOND":
+        # A ratio above 1: what it exceeds 1 by is halved or doubled.
+        return 1 + (value - 1) * factor
+    return min(value * factor, _MOST_KEPT) if name == "KEPT_FOR_RELEASE" else value * factor
+
+
+@contextmanager
+def changed(name: str, factor: float) -> Iterator[None]:
+    """Change a constant for a while."""
+    before = getattr(constants, name)
+    setattr(constants, name, changed_value(name, factor))
+    try:
+        yield
+    finally:
+        setattr(constants, name, before)
+
+
+def judge_changes(seed: int, names: Sequence[str]) -> dict[tuple[str, float], Outcome]:
+    """Release one table with each change; the name is empty where there is none."""
+    table = draw_table(seed)
+    truth = measure_truth(table)
+    found = {("", 1.0): evaluate(table, dpcov.release, truth=truth)}
+    for name in names:
+        for factor in _FACTORS:
+            with changed(name, factor):
+                found[name, factor] = evaluate(table, dpcov.release, truth=truth)
+    return found
+
+
+def format_line(title: str, outcomes: Sequence[Outcome]) -> str:
+    """Return a line of the table."""
+    answerable = [outcome for outcome in outcomes if outcome.oracle < _HOPELESS]
+    ratios = np.array([outcome.ratio for outcome in answerable])
+    claims = [o for o in answerable if not math.isnan(o.resolved_error) and not math.isnan(o.predicted_error)]
+    exceeded = np.mean([outcome.exceeded for outcome in claims])
+    return (
+        f"| {title} | {np.median(ratios):.2f} | {np.mean(ratios <= 1.25):.0%} | {np.mean(ratios <= 2):.0%} | "
+        f"{exceeded:.0%} |"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark from the command line."""
+    parser = argparse.ArgumentParser(description="Constants of the default method, halved and doubled.")
+    parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME")
+    parser.add_argument("--seeds", default="3000:3040", help="first and last seed, the last one left out")
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args(arguments)
+    first, last = (int(part) for part in given.seeds.split(":"))
+    # Threads of BLAS would fight over the cores; new processes read this before they load it.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    with ProcessPoolExecutor(given.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        judged = list(pool.map(partial(judge_changes, names=tuple(given.names)), range(first, last)))
+    print("| constant | median ratio | within 1.25 | within 2 | predictions exceeded |")
+    print("|---|---:|---:|---:|---:|")
+    for name, factor in judged[0]:
+        title = f"`{name}` = {changed_value(name, factor):g}" if name else "as they are"
+        print(format_line(title, [found[name, factor] for found in judged]))
+
+
+if __name__ == "__main__":
+    main()
