@@ -21,8 +21,8 @@ def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pyt
     assert "'flights' may spend rho=0.18507 (epsilon=3 at delta=1e-06) in total" in made.stdout
 
     ledger = Ledger.open(tmp_path / "budget.db")
-    number = ledger.charge("flights", PrivacyCost(ledger.remaining("flights").rho / 4), method="gaussian")
-    ledger.settle(number, PrivacyCost(ledger.account("flights").spent.rho / 2))
+    charged = ledger.charge("flights", PrivacyCost(ledger.remaining("flights").rho / 4), method="gaussian")
+    charged.settle(PrivacyCost(ledger.account("flights").spent.rho / 2))
     ledger.charge(
         "flights",
         PrivacyCost(ledger.remaining("flights").rho / 8),

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
+from types import TracebackType
+from typing import Self
 
 from dpcov.core.conversion import epsilon_from_rho, rho_from_epsilon
 from dpcov.core.errors import ArgumentError, BudgetError
@@ -172,7 +174,7 @@ class Receipt:
 
 
 class Budget:
-    """A limit and what was charged against it.
+    """A limit and what was charged against it; as a context, it is closed on leaving.
 
     Formal guarantee
     ----------------
@@ -186,6 +188,21 @@ class Budget:
         self._spent = PrivacyCost(Fraction(0))
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> PrivacyCost:
+        """Refuse every later charge, and return what was spent: it does not change any more."""
+        with self._lock:
+            self._closed = True
+            return self._spent
 
     @property
     def limit(self) -> PrivacyCost:
@@ -208,6 +225,8 @@ class Budget:
             )
         cost = sum((charge.cost for charge in charges), PrivacyCost(Fraction(0)))
         with self._lock:
+            if self._closed:
+                raise BudgetError("this budget is closed: its release has ended. Nothing was spent.")
             if not (self._spent + cost).fits_within(self._limit):
                 left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
                 purposes = " and ".join(dict.fromkeys(charge.purpose for charge in charges))
