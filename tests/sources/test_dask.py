@@ -107,14 +107,14 @@ def test_a_worker_killed_in_a_scan_changes_no_bit_and_no_charge(
 
 
 @pytest.mark.parametrize("where", ["cluster", "threads"])
-def test_rows_are_reported_as_partitions_finish(
+def test_no_rows_are_reported(
     table: NDArray[np.float64], tasks: dict[str, RowTask], client: Client, where: str
 ) -> None:
+    # A partition's length may depend on rows.
     seen: list[int] = []
     with dask.config.set(scheduler=client if where == "cluster" else "threads"):
         open_source(pieces(table), NAMES).scan(tasks["all"], seen.append)
-    assert sum(seen) == 5000
-    assert len([n for n in seen if n]) == 5  # one of the six partitions is empty
+    assert seen == []
 
 
 def test_a_partition_of_another_length_stops_the_scan(

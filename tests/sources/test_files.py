@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 import dpcov
 from dpcov.core import (
     ArgumentError,
+    Block,
     Budget,
     Clipping,
     Curator,
@@ -320,6 +321,14 @@ def test_a_scan_holds_a_few_batches_of_a_row_group(tmp_path: Path, monkeypatch: 
     task = GramTask(Clipping(identity_map(4), 1.0), Lattice.for_table(len(rows), 4), constant=False)
     held: list[int] = []
     before = pa.total_allocated_bytes()
-    source.scan(task, lambda _: held.append(pa.total_allocated_bytes() - before))
+    worker: Any = type(task.worker())
+    add = worker.add
+
+    def watched(self: Any, block: Block, first_row: int) -> None:
+        held.append(pa.total_allocated_bytes() - before)
+        add(self, block, first_row)
+
+    monkeypatch.setattr(worker, "add", watched)
+    source.scan(task)
     assert len(held) > 20
     assert max(held) < rows.nbytes / 3

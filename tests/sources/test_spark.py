@@ -3,13 +3,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.replay import compare
 from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
@@ -133,6 +134,19 @@ def test_a_partition_of_another_length_stops_the_scan(
     shorter.touch()
     with pytest.raises(SourceChangedError, match="not as many rows as when the table was opened"):
         source.scan(tasks["all"])
+
+
+def test_no_cut_of_a_table_shows(spark: SparkSession) -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 3))
+    other = rows * np.where(np.arange(400) == 7, -1.0, 1.0)[:, None]
+
+    def released(table: NDArray[np.float64]) -> Callable[[], Any]:
+        data = frame(spark, table, 2)
+        # Rows lie where a private column says.
+        cut = data.withColumn("key", data["a"] > 0).repartition(3, "key")
+        return lambda: repr(dpcov.release(cut, rho=1, columns=NAMES, method="gaussian", radius=1.0))
+
+    assert compare(released(rows), released(other)) == []
 
 
 def test_errors_come_before_the_budget_and_without_values(

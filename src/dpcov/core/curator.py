@@ -21,8 +21,9 @@ from dpcov.core.queries.joint import JointTask
 from dpcov.core.query import Query, Table
 from dpcov.core.tasks import Report, RowTask, Source
 
-Progress = Callable[[str, int], AbstractContextManager[Report | None]]
-"""Called before a scan with its purpose and the number of rows; gives what is told of rows read."""
+Progress = Callable[[str, int | None], AbstractContextManager[Report | None]]
+"""Called before a scan with its purpose, and with the number of rows if rows will be reported as they are read;
+gives what is told of them."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -47,7 +48,8 @@ class Curator:
     constant : bool, default False
         Whether a constant column of ones joins the table as its last.
     progress : callable, optional
-        Shows how far a scan is. It learns public figures only: the purpose, the rows read so far.
+        Shows that a scan runs. It learns public figures only: the purpose and, where the cut of the table follows
+        from public numbers, the rows read so far.
 
     Examples
     --------
@@ -176,8 +178,10 @@ class Curator:
         if last is not None and list(tasks) == [last[0]]:
             return [last[1]]
         joint = JointTask(tuple(tasks)) if len(tasks) > 1 else tasks[0]
-        with self._progress(purpose, self.n_rows) as report:
-            total = self._source.scan(joint, report)
+        # How a table is cut may depend on its rows (order.md): then nobody is told how far a scan is.
+        told = self._source.in_memory
+        with self._progress(purpose, self.n_rows if told else None) as report:
+            total = self._source.scan(joint, report if told else None)
         totals = joint.split(total) if isinstance(joint, JointTask) else [total]
         if totals[-1].size <= _LARGEST_KEPT_TOTAL:
             self._last = tasks[-1], totals[-1]

@@ -70,7 +70,7 @@ class LedgerBudget(Budget):
             # The method ended, with a private answer: there is none.
             self._settle(spent)
         elif self._charged is not None:
-            # Settled at nothing given back, so that it is final. If that fails, the charge stays all the same.
+            # Nothing is given back, and that is final. If it cannot be written, the charge stays as well.
             with suppress(LedgerError):
                 self._charged.settle(self.limit)
 

@@ -56,14 +56,18 @@ class Table(ABC):
 
     @property
     def in_memory(self) -> bool:
-        """False: nothing is known about the places of rows from one scan to the next."""
+        """False: rows may come in another order each time, and how they are cut may depend on them."""
         return False
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all rows, and stop if the table is not the one that was opened."""
+        """Run `task` over all rows, and stop if the table is not the one that was opened.
+
+        Rows are reported if they are in memory: a cut into files, batches or lines may depend on rows.
+        """
         self._check_unchanged()
+        told = report if self.in_memory else None
         try:
-            total = scan_streams(task, self._streams(task), self._n_rows, self._threads, report)
+            total = scan_streams(task, self._streams(task), self._n_rows, self._threads, told)
         except SourceError:
             # A file that was replaced meanwhile may well be unreadable: say so first.
             self._check_unchanged()

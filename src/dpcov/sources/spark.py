@@ -81,11 +81,12 @@ class SparkSource:
 
     @property
     def in_memory(self) -> bool:
-        """False: nothing is known about the places of rows from one scan to the next."""
+        """False: rows may come in another order each time, and how they are cut may depend on them."""
         return False
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all partitions and add up their totals on the cluster."""
+        """Run `task` over all partitions and add up their totals on the cluster; nothing is reported."""
+        del report
         functions = require("pyspark.sql.functions", "spark")
         job = self._data.mapInArrow(self._runner(task), "cell bigint, value bigint")
         sums = job.groupBy("cell").agg(functions.sum("value").alias("value"))
@@ -97,8 +98,6 @@ class SparkSource:
         self._check_rows(dict(zip(cells[cells < 0].tolist(), values[cells < 0].tolist(), strict=True)))
         total = np.zeros_like(task.with_notes(np.empty(0, dtype=np.int64)).worker().total())
         total.flat[cells[cells >= 0]] = values[cells >= 0]
-        if report is not None:
-            report(self.n_rows)
         return total
 
     def _check_rows(self, found: dict[int, int]) -> None:
