@@ -1,8 +1,8 @@
 """Progress bars: one per scan, with its number, its purpose and the time.
 
-A table in memory is cut by public numbers, so that the rows read so far are a share of the public number of rows:
-they are shown, and the time left. Elsewhere the cut may depend on the rows (``core/order.md``): a bar then shows
-the scan and the time it took so far.
+A table in memory is cut by public numbers, so that the rows read so far are a share of the public number of
+rows: they are shown, and the time left. Elsewhere the cut may depend on the rows (``core/order.md``): a bar
+then shows the scan and the time it took so far.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ScanBars:
         title = f"scan {self._scans}: {purpose}"
         if n_rows is None:
             with (
-                tqdm(desc=title, bar_format="{desc}{elapsed}", leave=False, disable=self._disable) as clock,
+                tqdm(desc=title, bar_format="{desc}: {elapsed}", leave=False, disable=self._disable) as clock,
                 _ticking(clock),
             ):
                 yield None

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -160,7 +160,7 @@ def _release(folder: Path) -> None:
     dpcov.release(ROWS, rho=COST, method="gaussian", radius=3.0, ledger=folder / "budget.db", dataset=DATASET)
 
 
-def _half_paid(folder: Path) -> Budget:
+def _half_paid(folder: Path) -> AbstractContextManager[Budget]:
     return budget_for(
         PrivacyCost(COST),
         ledger=folder / "budget.db",
@@ -172,7 +172,7 @@ def _half_paid(folder: Path) -> Budget:
     )
 
 
-def _answer_half(paid: Budget) -> None:
+def _answer_half(paid: AbstractContextManager[Budget]) -> None:
     with paid as opened:
         curator = Curator(open_source(ROWS), opened, OSEntropy())
         curator.ask(Gram(Clipping(identity_map(2), 3.0), COST / 2, purpose="half"))

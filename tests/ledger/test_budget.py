@@ -55,7 +55,7 @@ def test_a_release_is_charged_with_its_purpose(ledger: Ledger) -> None:
     entry, settlement = ledger.history("people")
     assert (entry.cost.rho, entry.method, entry.purpose) == (Fraction(1, 4), "gaussian", "spring report")
     assert entry.private
-    assert (settlement.settles, settlement.cost.rho) == (entry.number, 0)
+    assert (settlement.settles, settlement.cost.rho) == (entry.number, Fraction(0))
 
 
 def test_a_path_will_do(ledger: Ledger) -> None:

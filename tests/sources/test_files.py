@@ -185,9 +185,10 @@ def test_a_change_between_queries_stops_the_second_and_its_charge_stays(table: R
     path = one_row_group(arrow_table(table), tmp_path)
 
     @contextmanager
-    def change_meanwhile(purpose: str, n_rows: int) -> Iterator[None]:
+    def change_meanwhile(purpose: str, n_rows: int | None) -> Iterator[None]:
         yield
-        os.utime(path, ns=(n_rows, len(purpose)))
+        assert n_rows is None
+        os.utime(path, ns=(1, len(purpose)))
 
     curator = Curator(
         open_source(path, NAMES), Budget(PrivacyCost(Fraction(1))), OSEntropy(), progress=change_meanwhile

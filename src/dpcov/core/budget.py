@@ -1,10 +1,9 @@
 """What privacy costs, and an account that refuses to overspend.
 
-The currency is delta-approximate zCDP (Bun and Steinke 2016, Section 8): a pair
-``(rho, delta)`` in exact rationals. Costs add up. A method may choose each next query
-after seeing earlier answers, as long as the sums stay below fixed limits: zCDP has
-privacy filters without loss (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
-The proof note is ``budget.md``.
+The currency is delta-approximate zCDP (Bun and Steinke 2016, Section 8): a pair ``(rho, delta)`` in exact
+rationals. Costs add up. A method may choose each next query after seeing earlier answers, as long as the sums
+stay below fixed limits: zCDP has privacy filters without loss (Feldman and Zrnic 2021; Whitehouse, Ramdas,
+Rogers and Wu 2023). The proof note is ``budget.md``.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
-from types import TracebackType
-from typing import Self
 
 from dpcov.core.conversion import epsilon_from_rho, rho_from_epsilon
 from dpcov.core.errors import ArgumentError, BudgetError
@@ -174,7 +171,7 @@ class Receipt:
 
 
 class Budget:
-    """A limit and what was charged against it; as a context, it is closed on leaving.
+    """A limit and what was charged against it.
 
     Formal guarantee
     ----------------
@@ -189,14 +186,6 @@ class Budget:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> PrivacyCost:
         """Refuse every later charge, and return what was spent: it does not change any more."""

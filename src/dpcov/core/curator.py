@@ -22,8 +22,7 @@ from dpcov.core.query import Query, Table
 from dpcov.core.tasks import Report, RowTask, Source
 
 Progress = Callable[[str, int | None], AbstractContextManager[Report | None]]
-"""Called before a scan with its purpose, and with the number of rows if rows will be reported as they are read;
-gives what is told of them."""
+"""Called before a scan with its purpose, and its number of rows if they are reported; gives what is told."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -48,8 +47,7 @@ class Curator:
     constant : bool, default False
         Whether a constant column of ones joins the table as its last.
     progress : callable, optional
-        Shows that a scan runs. It learns public figures only: the purpose and, where the cut of the table follows
-        from public numbers, the rows read so far.
+        Shows that a scan runs. It learns its purpose and, of a table in memory, the rows read so far.
 
     Examples
     --------
@@ -83,10 +81,8 @@ class Curator:
         constant: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        if source.n_rows < 1:
-            raise ArgumentError("the table has no rows.")
-        if len(source.columns) < 1:
-            raise ArgumentError("the table has no columns.")
+        if source.n_rows < 1 or len(source.columns) < 1:
+            raise ArgumentError("the table has no rows or no columns.")
         self._source = source
         self._budget = budget
         self._bits = bits
@@ -178,10 +174,9 @@ class Curator:
         if last is not None and list(tasks) == [last[0]]:
             return [last[1]]
         joint = JointTask(tuple(tasks)) if len(tasks) > 1 else tasks[0]
-        # How a table is cut may depend on its rows (order.md): then nobody is told how far a scan is.
-        told = self._source.in_memory
-        with self._progress(purpose, self.n_rows if told else None) as report:
-            total = self._source.scan(joint, report if told else None)
+        # Elsewhere the cut may depend on rows, and how far a scan is with it (order.md).
+        with self._progress(purpose, self.n_rows if self._source.in_memory else None) as report:
+            total = self._source.scan(joint, report)
         totals = joint.split(total) if isinstance(joint, JointTask) else [total]
         if totals[-1].size <= _LARGEST_KEPT_TOTAL:
             self._last = tasks[-1], totals[-1]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcov.core.lattice import Block
 
 Report = Callable[[int], None]
-"""Called with the number of rows that were just read, by a source whose cut follows from public numbers."""
+"""Called with the number of rows just read, by a source in memory: others may be cut by private values."""
 
 # No powers of two: columns that lie a power of two apart compete for the same cache lines.
 _BLOCK_ENTRIES = 200_000
@@ -94,10 +94,7 @@ class Source(Protocol):
         """Whether rows lie in this process: they keep their places, and are cut by public numbers alone."""
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all rows, each once and under a position of its own, and return the total.
-
-        Only a source in memory may call `report`: how other tables are cut may depend on their rows.
-        """
+        """Run `task` over all rows, each once and under a position of its own, and return the total."""
 
 
 def block_length(n_columns: int) -> int:

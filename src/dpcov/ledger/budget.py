@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from contextlib import suppress
+from contextlib import AbstractContextManager, closing, suppress
 from fractions import Fraction
 from types import TracebackType
+from typing import Self
 
 from dpcov.core import ArgumentError, Budget, BudgetError, Charge, LedgerError, NoAnswerError, PrivacyCost
 from dpcov.ledger.accounts import OpenCharge
@@ -57,6 +58,9 @@ class LedgerBudget(Budget):
                     private=self._private,
                 )
 
+    def __enter__(self) -> Self:
+        return self
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -104,8 +108,8 @@ def budget_for(
     purpose: str,
     private: bool,
     allow_seeded: bool,
-) -> Budget:
-    """Return a release's budget, a context, paid for by `ledger` if there is one.
+) -> AbstractContextManager[Budget]:
+    """Return a release's budget, closed on leaving, paid for by `ledger` if there is one.
 
     Examples
     --------
@@ -126,7 +130,7 @@ def budget_for(
     if ledger is None:
         if dataset is not None or purpose:
             raise ArgumentError("dataset and purpose need a ledger to be recorded in; give ledger as well.")
-        return Budget(limit)
+        return closing(Budget(limit))
     if dataset is None:
         raise ArgumentError("ledger needs dataset as well: the name that the budget is kept under.")
     if not private and not allow_seeded:
