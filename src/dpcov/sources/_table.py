@@ -112,17 +112,21 @@ def array_columns(columns: Sequence[str] | None, n_columns: int) -> tuple[str, .
 
 
 def chosen_columns(
-    columns: Sequence[str] | None, present: Sequence[str], numeric: Sequence[str]
+    columns: Sequence[str] | None, present: Sequence[str], numeric: Sequence[str], *, listed: bool = True
 ) -> tuple[str, ...]:
-    """Return the columns to use, all by default; each must exist, once, and be numeric."""
+    """Return the columns to use, all by default; each must exist, once, and be numeric.
+
+    An error lists those that are there, unless they are not to be `listed`.
+    """
     if len(set(present)) != len(present):
         raise ArgumentError("data has two columns of the same name; rename one first.")
     wanted = tuple(present) if columns is None else column_names(columns)
     missing = [name for name in wanted if name not in present]
     if missing:
+        there = " ".join([did_you_mean(missing, present), f"It has: {', '.join(present)}."]).strip()
         raise ArgumentError(
             f"columns not in data: {', '.join(missing)}. "
-            + " ".join([did_you_mean(missing, present), f"It has: {', '.join(present)}."]).strip()
+            + (there if listed else "Its first line does not look like names of columns: is there a header?")
         )
     if len(set(wanted)) != len(wanted):
         raise ArgumentError("columns must not repeat a name.")

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from dpcov._extras import require
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
-from dpcov.sources._scan import Piece, Stream
+from dpcov.sources._scan import Piece, Stream, quietly
 from dpcov.sources._table import Table, chosen_columns
 from dpcov.sources.arrays import frame_columns, to_numbers
 
@@ -237,8 +237,5 @@ class LazySource(Table):
 
 def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:
     """Run a step of opening a table, and report an error by its type: a message may quote a value."""
-    try:
-        return action()
-    except Exception as error:  # noqa: BLE001
-        ending = f"; {hint}" if hint else "."
-        raise ArgumentError(f"{what} cannot be read ({type(error).__name__}){ending}") from None
+    ending = f"; {hint}" if hint else "."
+    return quietly(action, lambda kind: ArgumentError(f"{what} cannot be read ({kind}){ending}"))

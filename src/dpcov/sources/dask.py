@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpcov._extras import require
 from dpcov.core import ArgumentError, Report, RowTask, SourceError
 from dpcov.sources import _remote
+from dpcov.sources._scan import quietly
 from dpcov.sources._table import array_columns, check_shape
 from dpcov.sources.arrays import check_array, frame_columns
 from dpcov.sources.arrow import opening
@@ -56,9 +57,10 @@ class DaskSource:
         measure = self._dask.delayed(_remote.measure, pure=False)
         nodes = [measure(part, self._chosen) for part in self._parts]
         (found,) = opening("data", lambda: self._dask.compute(nodes))
-        for index, measured in enumerate(found):
+        for measured in found:
             if measured.problem:
-                raise ArgumentError(f"partition {index} of data cannot be used: {measured.problem}")
+                # Not which one: where a partition ends may depend on rows.
+                raise ArgumentError(f"a partition of data cannot be used: {measured.problem}")
         return list(found)
 
     @property
@@ -87,13 +89,12 @@ class DaskSource:
             for part, length, first in zip(self._parts, self._lengths, self._first_rows, strict=True)
         ]
         total = _tree(leaves, self._dask.delayed(_remote.add, pure=False))
-        try:
-            (partial,) = self._dask.compute(total)
-        except Exception as error:  # noqa: BLE001  (its message may quote a value)
-            raise SourceError(
-                f"the Dask computation failed ({type(error).__name__}); does data.compute() succeed?"
-            ) from None
+        (partial,) = quietly(lambda: self._dask.compute(total), _failed)
         return _remote.unwrap(partial, self.n_rows)
+
+
+def _failed(kind: str) -> SourceError:
+    return SourceError(f"the Dask computation failed ({kind}); does data.compute() succeed?")
 
 
 def _tree(nodes: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
