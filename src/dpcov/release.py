@@ -534,7 +534,7 @@ def second_moment(data: Any, **arguments: Any) -> Array:
     array([[100.,  60.],
            [ 60.,  60.]])
     """
-    return np.array(release(data, intercept=False, **arguments).second_moment())
+    return np.array(_private_release(data, intercept=False, **arguments).second_moment())
 
 
 def covariance(data: Any, **arguments: Any) -> Array:
@@ -549,4 +549,13 @@ def covariance(data: Any, **arguments: Any) -> Array:
     array([[100.,  60.],
            [ 60.,  60.]])
     """
-    return np.array(release(data, **arguments).covariance())
+    return np.array(_private_release(data, **arguments).covariance())
+
+
+def _private_release(data: Any, **arguments: Any) -> Release:
+    if arguments.get("rng") is not None:
+        raise ArgumentError(
+            "rng makes a release that is not private, and an array cannot say so; "
+            "give rng to dpcov.release, and ask that for the matrix."
+        )
+    return release(data, **arguments)

@@ -179,16 +179,30 @@ def _controller() -> ThreadpoolController:
 _limit_lock = threading.Lock()
 _limit_users = 0
 _limit = None
+_forked_in_a_scan = False
 
 
-def _forget_limit() -> None:
-    """Start anew in a forked process: its parent's scans do not run here."""
-    global _limit_lock, _limit_users, _limit
+def _start_anew() -> None:
+    """Forget the parent's scans in a forked process: they do not run here, but may have left BLAS locked."""
+    global _limit_lock, _limit_users, _limit, _forked_in_a_scan
+    _forked_in_a_scan = _forked_in_a_scan or _limit_users > 0
     _limit_lock, _limit_users, _limit = threading.Lock(), 0, None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_limit)
+    os.register_at_fork(after_in_child=_start_anew)
+
+
+def check_fork() -> None:
+    """Raise a `SourceError` in a process that was forked while a thread was in a scan.
+
+    A lock inside BLAS that the thread held is never opened in the child: its next product may wait for ever.
+    """
+    if _forked_in_a_scan:
+        raise SourceError(
+            "this process was forked while another thread read a table, and its BLAS may hang; nothing was "
+            "spent. Start processes by spawn, or fork before."
+        )
 
 
 @contextmanager
