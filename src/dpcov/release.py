@@ -449,7 +449,8 @@ def release(
         A two-dimensional numpy array; a pandas, polars or pyarrow table; a path, pattern or list of
         Parquet, Arrow or CSV files, or a ``pyarrow.dataset``, streamed; a lazy polars frame; a Dask
         dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
-        of zeros.
+        of zeros. Types are public and must not depend on rows: one cell of text makes a pandas column
+        ``object``, which an error would tell.
     rho : float, optional
         The budget in zero-concentrated differential privacy.
     epsilon, delta : float, optional

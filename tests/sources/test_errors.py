@@ -117,3 +117,10 @@ def test_partial_sums_that_cannot_be_added_raise_nothing_that_an_engine_could_lo
 )
 def test_what_holds_rows_or_sums_of_them_does_not_show_them(holder: object) -> None:
     assert "91234" not in repr(holder)
+
+
+def test_a_table_that_is_put_together_warns_of_no_value() -> None:
+    # Warnings are errors here.
+    worker = CollectTask(2, 1, constant=False).worker()
+    worker.add([np.array([np.longdouble("1e400"), np.longdouble(2)])], 0)
+    assert worker.total().view(np.float64).tolist() == [[0.0], [2.0]]
