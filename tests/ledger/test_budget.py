@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,15 @@ def test_a_query_beyond_the_limit_is_refused_before_the_ledger_is_charged(ledger
     assert not ledger.history()
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt, even where tests run in the background, which a shell has ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

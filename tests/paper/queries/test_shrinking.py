@@ -194,7 +194,7 @@ def test_threads_that_share_a_curator_do_not_disturb_each_others_memory() -> Non
 
         def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
             if self.meet:
-                barrier.wait(60)
+                barrier.wait(600)
             return super().scan(task, report)
 
     source = Meeting(rows, threads=1)
