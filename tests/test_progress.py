@@ -2,11 +2,18 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tqdm import tqdm
 
 import dpcov
+from dpcov.sources.files import ParquetSource
 
 
 def rows() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -44,6 +51,34 @@ def test_a_bar_shows_nothing_that_depends_on_the_rows(
     assert shown[0] == shown[1]
     # The bar was seen while it moved, with the time that passed.
     assert re.search(r"[1-9]\d*%.*\[00:0[1-9]<", shown[0])
+
+
+def test_a_scan_of_files_shows_its_purpose_and_the_time_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpcov.progress._TICK_SECONDS", 0.001)
+    ticked = threading.Event()
+    scan = ParquetSource.scan
+
+    def watched(self: ParquetSource, *arguments: Any) -> Any:
+        # The time moves on while rows are read, however long that takes.
+        assert ticked.wait(600)
+        return scan(self, *arguments)
+
+    refresh = tqdm.refresh
+
+    def shown(self: tqdm[Any], *arguments: Any, **more: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            ticked.set()
+        return refresh(self, *arguments, **more)
+
+    monkeypatch.setattr(ParquetSource, "scan", watched)
+    monkeypatch.setattr(tqdm, "refresh", shown)
+    pq.write_table(pa.table({"a": rows()[:, 0]}), tmp_path / "t.parquet", row_group_size=50_000)
+    dpcov.release(tmp_path / "t.parquet", rho=1, method="gaussian", radius=1.0, progress=True)
+    seen = {line.strip() for line in re.split(r"[\r\n]", capfd.readouterr().err) if line.strip()}
+    assert seen
+    assert all(re.fullmatch(r"scan 1: [A-Za-z ]+: \d\d:\d\d", line) for line in seen)
 
 
 def test_progress_must_be_a_choice() -> None:

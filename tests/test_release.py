@@ -35,6 +35,12 @@ def test_second_moment_has_no_intercept() -> None:
     assert np.linalg.eigvalsh(matrix).min() >= 0
 
 
+@pytest.mark.parametrize("function", [dpcov.second_moment, dpcov.covariance])
+def test_an_array_cannot_be_marked_and_is_not_made_from_a_seed(function: Any) -> None:
+    with pytest.raises(dpcov.ArgumentError, match="an array cannot say so"):
+        function(rows(), rho=0.5, rng=np.random.default_rng(0))
+
+
 def test_epsilon_and_delta_are_kept() -> None:
     result = dpcov.release(rows(), epsilon=1, delta=1e-6, method="gaussian", radius=6.0)
     assert 0.999 < result.receipt.epsilon(1e-6) <= 1.0

@@ -1,18 +1,23 @@
-"""Progress bars: one per scan, with its number, its purpose, the rows read and the time left.
+"""Progress bars: one per scan, with its number, its purpose and the time.
 
-All of it is public: purposes stand on the receipt, and the rows read are a share of the public number
-of rows.
+A table in memory is cut by public numbers, so that the rows read so far are a share of the public number of
+rows: they are shown, and the time left. Elsewhere the cut may depend on the rows (``core/order.md``): a bar
+then shows the scan and the time it took so far.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tqdm import tqdm
 
 from dpcov.checks import flag
 from dpcov.core import Report
+
+_TICK_SECONDS = 1.0
 
 
 class ScanBars:
@@ -29,11 +34,39 @@ class ScanBars:
         self._scans = 0
 
     @contextmanager
-    def __call__(self, purpose: str, n_rows: int) -> Iterator[Report]:
-        """Show a bar for one scan; it moves when it is told of rows read."""
+    def __call__(self, purpose: str, n_rows: int | None) -> Iterator[Report | None]:
+        """Show a bar for one scan, which moves when it is told of rows read; without `n_rows`, a clock."""
         self._scans += 1
         title = f"scan {self._scans}: {purpose}"
+        if n_rows is None:
+            with (
+                tqdm(desc=title, bar_format="{desc}: {elapsed}", leave=False, disable=self._disable) as clock,
+                _ticking(clock),
+            ):
+                yield None
+            return
         with tqdm(
             total=n_rows, desc=title, unit=" rows", unit_scale=True, leave=False, disable=self._disable
         ) as bar:
             yield bar.update
+
+
+@contextmanager
+def _ticking(clock: tqdm[Any]) -> Iterator[None]:
+    """Show the time that has passed, every second: nothing else moves this bar."""
+    if clock.disable:
+        yield
+        return
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(_TICK_SECONDS):
+            clock.refresh()
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        ticker.join()

@@ -451,7 +451,8 @@ def release(
         A two-dimensional numpy array; a pandas, polars or pyarrow table; a path, pattern or list of
         Parquet, Arrow or CSV files, or a ``pyarrow.dataset``, streamed; a lazy polars frame; a Dask
         dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
-        of zeros.
+        of zeros. Types are public and must not depend on rows: one cell of text makes a pandas column
+        ``object``, which an error would tell.
     rho : float, optional
         The budget in zero-concentrated differential privacy.
     epsilon, delta : float, optional
@@ -536,7 +537,7 @@ def second_moment(data: Any, **arguments: Any) -> Array:
     array([[100.,  60.],
            [ 60.,  60.]])
     """
-    return np.array(release(data, intercept=False, **arguments).second_moment())
+    return np.array(_private_release(data, intercept=False, **arguments).second_moment())
 
 
 def covariance(data: Any, **arguments: Any) -> Array:
@@ -551,7 +552,16 @@ def covariance(data: Any, **arguments: Any) -> Array:
     array([[100.,  60.],
            [ 60.,  60.]])
     """
-    return np.array(release(data, **arguments).covariance())
+    return np.array(_private_release(data, **arguments).covariance())
+
+
+def _private_release(data: Any, **arguments: Any) -> Release:
+    if arguments.get("rng") is not None:
+        raise ArgumentError(
+            "rng makes a release that is not private, and an array cannot say so; "
+            "give rng to dpcov.release, and ask that for the matrix."
+        )
+    return release(data, **arguments)
 
 
 def _rows_beyond(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:

@@ -2,16 +2,33 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from helpers.command_line import Finished, Shell, run
 
 import dpcov
+from dpcov.cli.ledger import describe, spent_epsilon
 from dpcov.cli.output import print_table
 from dpcov.core import PrivacyCost
 from dpcov.ledger import Ledger
+
+
+@pytest.mark.parametrize("part", range(1, 30))
+def test_epsilon_is_never_printed_below_what_it_is(tmp_path: Path, part: int) -> None:
+    cost = PrivacyCost(Fraction(part, 997))
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("flights", epsilon=3, delta=1e-6)
+    ledger.charge("flights", cost, method="m")
+    account = ledger.account("flights")
+    exact = cost.epsilon(Fraction(1e-6))
+    for text in (describe(cost, account), spent_epsilon(account)):
+        found = re.search(r"epsilon[= ]([\d.]+)", text)
+        assert found
+        assert exact * (1 - 1e-12) <= float(found[1]) <= exact * 1.001
 
 
 def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,8 +38,8 @@ def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pyt
     assert "'flights' may spend rho=0.18507 (epsilon=3 at delta=1e-06) in total" in made.stdout
 
     ledger = Ledger.open(tmp_path / "budget.db")
-    number = ledger.charge("flights", PrivacyCost(ledger.remaining("flights").rho / 4), method="gaussian")
-    ledger.settle(number, PrivacyCost(ledger.account("flights").spent.rho / 2))
+    charged = ledger.charge("flights", PrivacyCost(ledger.remaining("flights").rho / 4), method="gaussian")
+    charged.settle(PrivacyCost(ledger.account("flights").spent.rho / 2))
     ledger.charge(
         "flights",
         PrivacyCost(ledger.remaining("flights").rho / 8),

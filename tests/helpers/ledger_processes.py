@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, closing
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -34,6 +35,7 @@ from dpcov.core import (
     PrivacyCost,
 )
 from dpcov.ledger import Ledger, budget, budget_for, file
+from dpcov.ledger.accounts import OpenCharge
 from dpcov.ledger.budget import LedgerBudget
 from dpcov.maps import identity_map
 from dpcov.sources import open_source
@@ -69,12 +71,13 @@ def leave_evidence_too_early(folder: Path) -> None:
 def look_before_the_transaction(others: Barrier) -> None:
     """Broken: what is left is looked up in one transaction and charged in another."""
 
-    def charge(self: Ledger, dataset: str, cost: PrivacyCost, *, method: str, **_: object) -> int:
+    def charge(self: Ledger, dataset: str, cost: PrivacyCost, *, method: str, **_: object) -> OpenCharge:
         account = self.check(dataset, cost)
         # Every racer has looked before the first one charges, however slow it is.
         others.wait(PATIENCE)
         with self._file.writing() as rows:
-            return self._append(rows, account.name, "charge", cost, method=method)
+            number = self._append(rows, account.name, "charge", cost, method=method)
+        return OpenCharge(number, partial(self._settle, number))
 
     Ledger.charge = charge  # type: ignore[method-assign]
 

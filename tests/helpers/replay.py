@@ -21,6 +21,7 @@ import pytest
 
 from dpcov import opening
 from dpcov.core import Curator, Query
+from dpcov.sources import _table
 
 _PUBLIC_FIELDS = ("unit", "variance", "radius", "grid", "sigma", "n_rows", "largest_noise", "n_groups",
                   "noise_scale", "samples")  # fmt: skip
@@ -54,18 +55,17 @@ def _public(answer: Any) -> dict[str, str]:
 
 @contextmanager
 def taped(tape: Tape) -> Iterator[list[str]]:
-    """Run queries over the tape; gives what progress was told."""
+    """Run queries over the tape; gives everything that progress was told, report by report."""
     told: list[str] = []
 
     class Bars:
         def __init__(self, **_: Any) -> None:
-            self.read = 0
+            pass
 
         @contextmanager
-        def __call__(self, purpose: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-            counts: list[int] = []
-            yield counts.append
-            told.append(f"{purpose}: {sum(counts)} of {n_rows}")
+        def __call__(self, purpose: str, n_rows: int | None) -> Iterator[Callable[[int], None]]:
+            told.append(f"{purpose}: {n_rows}")
+            yield lambda read: told.append(f"{purpose}: {read} of {n_rows}")
 
     whole = Curator.ask
 
@@ -73,9 +73,20 @@ def taped(tape: Tape) -> Iterator[list[str]]:
         return tape.pass_on(pickle.dumps(queries), whole(self, *queries))
 
     with pytest.MonkeyPatch.context() as patch:
+        # Threads report in the order in which they get there, which is not about rows: one thread reads.
+        patch.setattr(_table, "available_threads", lambda: 1)
         patch.setattr(Curator, "ask", ask)
         patch.setattr(opening, "ScanBars", Bars)
         yield told
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and all that it came from, as a debugger or an error reporter finds them."""
+    found: list[BaseException | None] = [error]
+    while found:
+        if (one := found.pop()) is not None:
+            yield one
+            found += [one.__cause__, one.__context__]
 
 
 def observe(act: Callable[[], Any], tape: Tape) -> dict[str, Any]:
@@ -97,7 +108,10 @@ def observe(act: Callable[[], Any], tape: Tape) -> dict[str, Any]:
             except AssertionError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, both must show the same
-                seen["error"] = (type(error).__name__, str(error), getattr(error, "__notes__", []))
+                seen["error"] = [
+                    (type(one).__name__, repr(one.args), getattr(one, "__notes__", []))
+                    for one in chain(error)
+                ]
     finally:
         logging.getLogger().removeHandler(handler)
     seen |= {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +25,10 @@ from dpcov.core import (
     noise,
 )
 from dpcov.ledger import Ledger
+from dpcov.ledger.accounts import OpenCharge
 from dpcov.ledger.budget import LedgerBudget
 from dpcov.maps import identity_map
+from dpcov.opening import opened
 
 ROWS = np.random.default_rng(0).normal(size=(200, 2))
 
@@ -50,9 +53,10 @@ def budget(ledger: Ledger, rho: Fraction) -> LedgerBudget:
 
 def test_a_release_is_charged_with_its_purpose(ledger: Ledger) -> None:
     release(ledger, purpose="spring report")
-    (entry,) = ledger.history("people")
+    entry, settlement = ledger.history("people")
     assert (entry.cost.rho, entry.method, entry.purpose) == (Fraction(1, 4), "gaussian", "spring report")
     assert entry.private
+    assert (settlement.settles, settlement.cost.rho) == (entry.number, Fraction(0))
 
 
 def test_a_path_will_do(ledger: Ledger) -> None:
@@ -120,8 +124,7 @@ def test_bad_arguments_cost_nothing(ledger: Ledger, change: dict[str, Any], mess
 
 def test_a_seeded_release_is_charged_and_stamped_when_asked_for(ledger: Ledger) -> None:
     release(ledger, rng=np.random.default_rng(0), allow_seeded=True)
-    (entry,) = ledger.history()
-    assert not entry.private
+    assert [entry.private for entry in ledger.history()] == [False, False]
     assert not ledger.account("people").private
     assert ledger.remaining("people").rho == Fraction(3, 4)
 
@@ -172,6 +175,80 @@ def test_a_failure_after_the_first_query_keeps_the_whole_charge_and_says_so(
         f"Charged to dataset 'people' of {ledger.path}: rho=0.25. A failed release keeps its charge."
     ]
     assert ledger.remaining("people").rho == Fraction(3, 4)
+
+
+def test_every_release_that_ended_is_settled(ledger: Ledger) -> None:
+    def fail() -> None:
+        with budget(ledger, Fraction(1, 4)) as spending:
+            spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
+            raise RuntimeError("broken")
+
+    release(ledger)
+    with pytest.raises(RuntimeError, match="broken"):
+        fail()
+    charges = {entry.number for entry in ledger.history() if entry.kind == "charge"}
+    settlements = [entry for entry in ledger.history() if entry.kind == "settlement"]
+    assert len(charges) == 2
+    assert {entry.settles for entry in settlements} == charges
+    assert {entry.cost.rho for entry in settlements} == {0}
+
+
+def test_nobody_can_give_a_release_back(ledger: Ledger) -> None:
+    release(ledger, rho=1)
+    (charge, _) = ledger.history()
+    # No function of a ledger lowers what a release has spent, whatever it is given.
+    lowering = [name for name in vars(Ledger) if "settle" in name and not name.startswith("_")]
+    assert lowering == []
+    with pytest.raises(dpcov.LedgerError, match="settled already"):
+        ledger._settle(charge.number, PrivacyCost(Fraction(0)))
+    with pytest.raises(dpcov.BudgetError):
+        release(ledger, rho=1)
+    assert ledger.account("people").spent.rho == 1
+
+
+@pytest.mark.parametrize("paid", [True, False], ids=["ledger", "no ledger"])
+def test_a_curator_that_was_kept_does_not_answer_any_more(ledger: Ledger, paid: bool) -> None:  # noqa: FBT001
+    query = Gram(Clipping(identity_map(2), 3.0), Fraction(1, 8), purpose="late")
+    account: dict[str, Any] = {"ledger": ledger, "dataset": "people"} if paid else {}
+    with opened(ROWS, PrivacyCost(Fraction(1, 2)), "m", **account) as curator:
+        curator.ask(query)
+    with pytest.raises(dpcov.BudgetError, match="closed: its release has ended"):
+        curator.ask(query)
+    assert ledger.account("people").spent.rho == (Fraction(1, 8) if paid else 0)
+
+
+def test_a_query_that_comes_while_it_is_settled_is_refused(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spending = budget(ledger, Fraction(1, 2))
+    late = Charge("late", PrivacyCost(Fraction(1, 8)))
+    settle = OpenCharge.settle
+
+    def slow(self: OpenCharge, spent: PrivacyCost) -> None:
+        # What is settled is known, and not yet written: another thread asks.
+        with pytest.raises(dpcov.BudgetError, match="closed"):
+            spending.charge(late)
+        settle(self, spent)
+
+    monkeypatch.setattr(OpenCharge, "settle", slow)
+    with spending:
+        spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
+    assert ledger.account("people").spent.rho == Fraction(1, 8)
+
+
+def test_a_forked_child_cannot_settle_its_parents_charge(ledger: Ledger) -> None:
+    with budget(ledger, Fraction(1, 2)) as spending:
+        spending.charge(Charge("one", PrivacyCost(Fraction(1, 8))))
+        child = os.fork()
+        if child == 0:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                spending.__exit__(None, None, None)
+            os._exit(0)
+        os.waitpid(child, 0)
+        # The parent goes on to spend, and all of it is shown.
+        spending.charge(Charge("two", PrivacyCost(Fraction(1, 4))))
+    assert ledger.account("people").spent.rho == Fraction(3, 8)
 
 
 def test_no_answer_is_an_answer_and_costs_what_it_cost(ledger: Ledger) -> None:

@@ -70,21 +70,19 @@ def test_epsilon_and_delta_are_kept_as_asked_and_as_meant(tmp_path: Path) -> Non
 
 
 def test_a_settlement_gives_back_what_was_not_spent_and_only_once(ledger: Ledger) -> None:
-    number = ledger.charge("flights", cost("1/2", "1/2000000"), method="whitening", purpose="half")
-    ledger.settle(number, cost("1/8"))
+    half = ledger.charge("flights", cost("1/2", "1/2000000"), method="whitening", purpose="half")
+    half.settle(cost("1/8"))
     assert ledger.account("flights").spent == cost("1/8")
     charge, settlement = ledger.history("flights")
     assert (settlement.kind, settlement.settles) == ("settlement", charge.number)
     assert charge.cost + settlement.cost == cost("1/8")
     assert (settlement.time, settlement.purpose) == (charge.time, "half")
     with pytest.raises(LedgerError, match="settled already"):
-        ledger.settle(number, cost(0))
-    with pytest.raises(LedgerError, match="no charge number"):
-        ledger.settle(settlement.number, cost(0))
+        half.settle(cost(0))
     other = ledger.charge("flights", cost("1/8"), method="whitening")
     for wrong in ("1/4", "-1/8"):
         with pytest.raises(ArgumentError, match="between nothing and"):
-            ledger.settle(other, cost(wrong))
+            other.settle(cost(wrong))
 
 
 def test_a_negative_charge_is_refused(ledger: Ledger) -> None:
@@ -93,13 +91,13 @@ def test_a_negative_charge_is_refused(ledger: Ledger) -> None:
 
 
 def test_a_closed_dataset_takes_settlements_but_no_charges(ledger: Ledger) -> None:
-    number = ledger.charge("flights", cost("1/2"), method="whitening")
+    half = ledger.charge("flights", cost("1/2"), method="whitening")
     account = ledger.close_dataset("flights")
     assert account.closed
     assert account.remaining == cost(0)
     with pytest.raises(BudgetError, match="is closed"):
         ledger.charge("flights", cost("1/8"), method="whitening")
-    ledger.settle(number, cost("1/4"))
+    half.settle(cost("1/4"))
     assert ledger.close_dataset("flights").spent == cost("1/4")
     assert [entry.kind for entry in ledger.history()] == ["charge", "close", "settlement"]
 
@@ -312,10 +310,10 @@ def test_whatever_is_charged_and_settled_the_sum_is_exact(
             with pytest.raises(BudgetError):
                 ledger.charge("d", cost(amount), method="m")
             continue
-        number = ledger.charge("d", cost(amount), method="m")
+        charged = ledger.charge("d", cost(amount), method="m")
         expected += amount
         if share is not None:
-            ledger.settle(number, cost(amount * share))
+            charged.settle(cost(amount * share))
             expected -= amount * (1 - share)
     assert ledger.account("d").spent.rho == expected <= total
     assert math.isclose(float(ledger.remaining("d").rho), float(total - expected), abs_tol=1e-12)

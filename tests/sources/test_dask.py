@@ -113,14 +113,14 @@ def test_a_worker_killed_in_a_scan_changes_no_bit_and_no_charge(
 
 
 @pytest.mark.parametrize("where", ["cluster", "threads"])
-def test_rows_are_reported_as_partitions_finish(
+def test_no_rows_are_reported(
     table: NDArray[np.float64], tasks: dict[str, RowTask], client: Client, where: str
 ) -> None:
+    # A partition's length may depend on rows.
     seen: list[int] = []
     with dask.config.set(scheduler=client if where == "cluster" else "threads"):
         open_source(pieces(table), NAMES).scan(tasks["all"], seen.append)
-    assert sum(seen) == 5000
-    assert len([n for n in seen if n]) == 5  # one of the six partitions is empty
+    assert seen == []
 
 
 def test_a_partition_of_another_length_stops_the_scan(
@@ -153,7 +153,7 @@ def test_errors_come_before_the_budget_and_without_values(
     mixed = [dask.delayed(frame(table)[:9]), dask.delayed(frame(table)[9:].assign(a="secret"))]
     good = dd.from_pandas(frame(table), npartitions=3, sort=False)
     with dask.config.set(scheduler="threads"):
-        with pytest.raises(ArgumentError, match=r"partition 1 of data cannot be used: .*not numeric: a\."):
+        with pytest.raises(ArgumentError, match=r"^a partition of data cannot be used: .*not numeric: a\."):
             open_source(dd.from_delayed(mixed, meta=frame(table)[:0], verify_meta=False), NAMES)
         with pytest.raises(ArgumentError, match="not numeric: text"):
             open_source(good)

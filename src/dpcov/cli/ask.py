@@ -13,7 +13,7 @@ from dpcov.cli.arguments import AsJson, read_names, read_whole
 from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
-from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee
+from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
 ask = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -216,7 +216,7 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     print_text(f"Method:    {release.method}")
     print_text(f"Spent:     {release.receipt.spent}")
     for delta, epsilon in facts["epsilon"].items():
-        print_text(f"           epsilon={epsilon:.4g} at delta={delta}")
+        print_text(f"           epsilon={rounded_up(epsilon):g} at delta={delta}")
     if facts["predicted_error"] is not None:
         error = f"{facts['predicted_error']:.2%}"
         print_text(

@@ -15,6 +15,7 @@ from dpcov.cli.output import amount, cost_fields, print_json, print_table, print
 from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.ledger import Account, Entry, Ledger
 from dpcov.ledger.book import opening_total
+from dpcov.report.words import rounded_up
 
 ledger = typer.Typer(
     no_args_is_help=True,
@@ -206,7 +207,7 @@ def describe(cost: PrivacyCost, account: Account) -> str:
     if account.asked is None or cost.delta >= account.asked[1]:
         return str(cost)
     delta = account.asked[1]
-    return f"{cost} (epsilon={cost.epsilon(delta):.4g} at delta={float(delta):g})"
+    return f"{cost} (epsilon={rounded_up(cost.epsilon(delta)):g} at delta={float(delta):g})"
 
 
 def spent_epsilon(account: Account) -> str:
@@ -214,7 +215,7 @@ def spent_epsilon(account: Account) -> str:
     if account.asked is None or account.spent.delta >= account.asked[1]:
         return "-"
     delta = account.asked[1]
-    return f"epsilon {account.spent.epsilon(delta):.4g} at delta {float(delta):g}"
+    return f"epsilon {rounded_up(account.spent.epsilon(delta)):g} at delta {float(delta):g}"
 
 
 def _state(account: Account) -> str:

@@ -22,6 +22,7 @@ from dpcov.cli.report import page_file, page_of, write_page
 from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
+from dpcov.report.words import rounded_up
 from dpcov.sources import open_source
 
 _BYTES_PER_ENTRY = 32
@@ -259,4 +260,4 @@ def _as_epsilon(wanted: _Wanted, result: dpcov.Release) -> str:
     delta = wanted.budget["delta"]
     if delta is None or delta <= result.receipt.spent.delta:
         return ""
-    return f" (epsilon={result.receipt.epsilon(delta):.4g} at delta={float(delta):g})"
+    return f" (epsilon={rounded_up(result.receipt.epsilon(delta)):g} at delta={float(delta):g})"

@@ -1,10 +1,9 @@
 """What privacy costs, and an account that refuses to overspend.
 
-The currency is delta-approximate zCDP (Bun and Steinke 2016, Section 8): a pair
-``(rho, delta)`` in exact rationals. Costs add up. A method may choose each next query
-after seeing earlier answers, as long as the sums stay below fixed limits: zCDP has
-privacy filters without loss (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
-The proof note is ``budget.md``.
+The currency is delta-approximate zCDP (Bun and Steinke 2016, Section 8): a pair ``(rho, delta)`` in exact
+rationals. Costs add up. A method may choose each next query after seeing earlier answers, as long as the sums
+stay below fixed limits: zCDP has privacy filters without loss (Feldman and Zrnic 2021; Whitehouse, Ramdas,
+Rogers and Wu 2023). The proof note is ``budget.md``.
 """
 
 from __future__ import annotations
@@ -186,6 +185,13 @@ class Budget:
         self._spent = PrivacyCost(Fraction(0))
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._closed = False
+
+    def close(self) -> PrivacyCost:
+        """Refuse every later charge, and return what was spent: it does not change any more."""
+        with self._lock:
+            self._closed = True
+            return self._spent
 
     @property
     def limit(self) -> PrivacyCost:
@@ -208,6 +214,8 @@ class Budget:
             )
         cost = sum((charge.cost for charge in charges), PrivacyCost(Fraction(0)))
         with self._lock:
+            if self._closed:
+                raise BudgetError("this budget is closed: its release has ended. Nothing was spent.")
             if not (self._spent + cost).fits_within(self._limit):
                 left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
                 purposes = " and ".join(dict.fromkeys(charge.purpose for charge in charges))

@@ -21,8 +21,8 @@ from dpcov.core.queries.joint import JointTask
 from dpcov.core.query import Query, Table
 from dpcov.core.tasks import Report, RowTask, Source
 
-Progress = Callable[[str, int], AbstractContextManager[Report | None]]
-"""Called before a scan with its purpose and the number of rows; gives what is told of rows read."""
+Progress = Callable[[str, int | None], AbstractContextManager[Report | None]]
+"""Called before a scan with its purpose, and its number of rows if they are reported; gives what is told."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -47,7 +47,7 @@ class Curator:
     constant : bool, default False
         Whether a constant column of ones joins the table as its last.
     progress : callable, optional
-        Shows how far a scan is. It learns public figures only: the purpose, the rows read so far.
+        Shows that a scan runs. It learns its purpose and, of a table in memory, the rows read so far.
 
     Examples
     --------
@@ -81,10 +81,8 @@ class Curator:
         constant: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        if source.n_rows < 1:
-            raise ArgumentError("the table has no rows.")
-        if len(source.columns) < 1:
-            raise ArgumentError("the table has no columns.")
+        if source.n_rows < 1 or len(source.columns) < 1:
+            raise ArgumentError("the table has no rows or no columns.")
         self._source = source
         self._budget = budget
         self._bits = bits
@@ -176,7 +174,8 @@ class Curator:
         if last is not None and list(tasks) == [last[0]]:
             return [last[1]]
         joint = JointTask(tuple(tasks)) if len(tasks) > 1 else tasks[0]
-        with self._progress(purpose, self.n_rows) as report:
+        # Elsewhere the cut may depend on rows, and how far a scan is with it (order.md).
+        with self._progress(purpose, self.n_rows if self._source.in_memory else None) as report:
             total = self._source.scan(joint, report)
         totals = joint.split(total) if isinstance(joint, JointTask) else [total]
         if totals[-1].size <= _LARGEST_KEPT_TOTAL:

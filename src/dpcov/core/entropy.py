@@ -30,10 +30,7 @@ class BitSource(Protocol):
 class OSEntropy:
     """Bits from the operating system's cryptographic generator."""
 
-    @property
-    def private(self) -> bool:
-        """Always True."""
-        return True
+    private = True
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` words of 64 bits."""
@@ -49,6 +46,8 @@ class SeededBits:
         Its bit stream is consumed.
     """
 
+    private = False
+
     def __init__(self, generator: np.random.Generator) -> None:
         if not isinstance(generator, np.random.Generator):
             raise ArgumentError(
@@ -56,11 +55,6 @@ class SeededBits:
                 "leave it out for a private release."
             )
         self._generator = generator
-
-    @property
-    def private(self) -> bool:
-        """Always False."""
-        return False
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` words of 64 bits."""
@@ -72,10 +66,9 @@ def uniform_below(bits: BitSource, bound: int) -> int:
     if bound < 1:
         raise ArgumentError(f"bound must be at least 1, got {bound}.")
     length = (bound - 1).bit_length()
-    while True:
-        value = random_integer(bits, length)
-        if value < bound:
-            return value
+    while (value := random_integer(bits, length)) >= bound:
+        pass
+    return value
 
 
 def random_integer(bits: BitSource, length: int) -> int:

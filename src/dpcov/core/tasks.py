@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcov.core.lattice import Block
 
 Report = Callable[[int], None]
-"""Called by a source with the number of rows it has just read."""
+"""Called with the number of rows just read, by a source in memory: others may be cut by private values."""
 
 # No powers of two: columns that lie a power of two apart compete for the same cache lines.
 _BLOCK_ENTRIES = 200_000
@@ -91,7 +91,7 @@ class Source(Protocol):
 
     @property
     def in_memory(self) -> bool:
-        """Whether rows keep their places between scans, which run in threads of this process."""
+        """Whether rows lie in this process: they keep their places, and are cut by public numbers alone."""
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over all rows, each once and under a position of its own, and return the total."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from dpcov.core import PrivacyCost
+from dpcov.core import LedgerError, PrivacyCost
 
 NOTHING = PrivacyCost(Fraction(0))
 
@@ -71,9 +73,9 @@ class Entry:
     dataset : str
         The dataset whose account it is.
     kind : str
-        ``"charge"``, ``"settlement"`` (what a finished release did not spend) or ``"close"``.
+        ``"charge"``, ``"settlement"`` (a release ended: what it did not spend) or ``"close"``.
     cost : PrivacyCost
-        What it adds to what is spent; a settlement's is negative.
+        What it adds to what is spent; a settlement's is negative, or nothing.
     settles : int, optional
         The charge that a settlement belongs to.
     private : bool
@@ -93,7 +95,7 @@ class Entry:
     >>> rows = np.random.default_rng(0).normal(size=(1_000, 2))
     >>> made = dpcov.release(rows, rho=0.25, ledger=ledger, dataset="people", purpose="spring report")
     >>> [(entry.number, entry.kind, entry.purpose, str(entry.cost)) for entry in ledger.history()]
-    [(1, 'charge', 'spring report', 'rho=0.25')]
+    [(1, 'charge', 'spring report', 'rho=0.25'), (2, 'settlement', 'spring report', 'rho=0')]
     """
 
     number: int
@@ -106,6 +108,34 @@ class Entry:
     purpose: str
     user: str
     time: datetime
+
+
+class OpenCharge:
+    """A charge that is not settled yet, in the hands of what was charged.
+
+    Parameters
+    ----------
+    number : int
+        Its line in the history.
+    settle : callable
+        Writes the settlement, given what was spent.
+    """
+
+    def __init__(self, number: int, settle: Callable[[PrivacyCost], None]) -> None:
+        self.number = number
+        self._settle = settle
+        self._process = os.getpid()
+
+    def settle(self, spent: PrivacyCost) -> None:
+        """Leave `spent` of the charge, and give back the rest; once.
+
+        `spent` must bound all that noise was ever drawn for.
+        """
+        if os.getpid() != self._process:
+            raise LedgerError(
+                f"charge number {self.number} belongs to the process that made it, which may still spend it."
+            )
+        self._settle(spent)
 
 
 def rounded(cost: PrivacyCost, rounding: str) -> str:

@@ -10,12 +10,13 @@ import unicodedata
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from dpcov.checks import did_you_mean
 from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost, resolve_budget
 from dpcov.core.budget import as_fraction
-from dpcov.ledger.accounts import NOTHING, Account, Entry, rounded
+from dpcov.ledger.accounts import NOTHING, Account, Entry, OpenCharge, rounded
 from dpcov.ledger.file import LedgerFile
 
 _LONGEST_TEXT = 500
@@ -137,41 +138,37 @@ class Ledger:
 
     def charge(
         self, dataset: str, cost: PrivacyCost, *, method: str, purpose: str = "", private: bool = True
-    ) -> int:
+    ) -> OpenCharge:
         """Charge `cost`, or raise and charge nothing.
 
         Returns
         -------
-        int
-            The number of the line, once it is on the disk.
+        OpenCharge
+            Once the line is on the disk. Who holds it, and nobody else, can settle the charge.
         """
         with self._file.writing() as rows:
             account = self._affordable(rows, dataset, cost)
-            return self._append(
+            number = self._append(
                 rows, account.name, "charge", cost, method=method, purpose=purpose, private=private
             )
+        return OpenCharge(number, partial(self._settle, number))
 
-    def settle(self, number: int, spent: PrivacyCost) -> None:
-        """Give back what the release charged in line `number` did not spend. Once per charge.
-
-        `spent` must bound all that the release ever drew noise for: settle only a release that ended.
-        """
+    def _settle(self, number: int, spent: PrivacyCost) -> None:
+        """Write the settlement of a charge. The file takes one for each charge."""
         with self._file.writing() as rows:
-            row = rows.execute(
-                "SELECT dataset, rho, delta, private, method, purpose, time FROM entry "
-                "WHERE number = ? AND kind = 'charge'",
+            *line, rho, delta = rows.execute(
+                "SELECT dataset, private, method, purpose, time, rho, delta FROM entry WHERE number = ?",
                 (number,),
             ).fetchone()
-            if row is None:
-                raise LedgerError(f"{self.path} has no charge number {number}.")
             if rows.execute("SELECT 1 FROM entry WHERE settles = ?", (number,)).fetchone():
                 raise LedgerError(f"charge number {number} was settled already.")
-            charged = PrivacyCost(Fraction(row[1]), Fraction(row[2]))
+            charged = PrivacyCost(Fraction(rho), Fraction(delta))
             if not (NOTHING.fits_within(spent) and spent.fits_within(charged)):
                 raise ArgumentError(f"spent must be between nothing and {charged}, got {spent}.")
+            dataset, private, method, purpose, time = line
             self._append(
-                rows, row[0], "settlement", spent - charged,
-                private=bool(row[3]), method=row[4], purpose=row[5], time=row[6], settles=number,
+                rows, dataset, "settlement", spent - charged,
+                private=bool(private), method=method, purpose=purpose, time=time, settles=number,
             )  # fmt: skip
 
     def _account(self, rows: sqlite3.Connection, dataset: str) -> Account:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, suppress
 from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
 from dpcov.core import ArgumentError, Budget, BudgetError, Charge, LedgerError, NoAnswerError, PrivacyCost
-from dpcov.ledger.accounts import NOTHING
+from dpcov.ledger.accounts import OpenCharge
 from dpcov.ledger.book import Ledger, one_line
 
 
 class LedgerBudget(Budget):
-    """A release's budget that a ledger pays for: a context that settles on leaving.
+    """A release's budget that a ledger pays for: a context that closes it and settles on leaving.
 
     The first query charges the whole limit in the ledger, and gets its answer only after that is on
     the disk. A release that fails before its first query costs nothing; one that fails later keeps
@@ -41,16 +41,16 @@ class LedgerBudget(Budget):
         self._purpose = one_line(purpose, "purpose")
         self._private = private
         self._paying = threading.Lock()
-        self._line: int | None = None
+        self._charged: OpenCharge | None = None
         self._asked = False
 
     def charge(self, *charges: Charge) -> None:
         """Debit all of `charges`, or raise; before the first debit returns, the ledger has the limit."""
         super().charge(*charges)
         with self._paying:
-            if self._line is None:
+            if self._charged is None:
                 self._asked = True
-                self._line = self._ledger.charge(
+                self._charged = self._ledger.charge(
                     self._dataset,
                     self.limit,
                     method=self._method,
@@ -64,19 +64,25 @@ class LedgerBudget(Budget):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Closed first: no query may pass between the sum that is settled and the settlement.
+        spent = self.close()
         if error is None:
-            self._settle()
+            self._settle(spent)
             return
         self._say_what_was_charged(error)
         if isinstance(error, NoAnswerError):
             # The method ended, with a private answer: there is none.
-            self._settle()
+            self._settle(spent)
+        elif self._charged is not None:
+            # Nothing is given back, and that is final. If it cannot be written, the charge stays as well.
+            with suppress(LedgerError):
+                self._charged.settle(self.limit)
 
-    def _settle(self) -> None:
-        if self._line is None or self.remaining == NOTHING:
+    def _settle(self, spent: PrivacyCost) -> None:
+        if self._charged is None:
             return
         try:
-            self._ledger.settle(self._line, self.limit - self.remaining)
+            self._charged.settle(spent)
         except LedgerError as refused:
             warnings.warn(f"The ledger keeps the whole charge of {self.limit}: {refused}", stacklevel=4)
         except BaseException as interrupt:
@@ -87,7 +93,7 @@ class LedgerBudget(Budget):
         account = f"dataset '{self._dataset}' of {self._ledger.path}"
         if isinstance(error, NoAnswerError):
             error.add_note(f"Charged to {account}: {self.limit - self.remaining}.")
-        elif self._line is not None:
+        elif self._charged is not None:
             error.add_note(f"Charged to {account}: {self.limit}. A failed release keeps its charge.")
         elif self._asked and not isinstance(error, BudgetError | LedgerError):
             error.add_note(f"{self.limit} may have been charged to {account}; its history tells.")
@@ -103,7 +109,7 @@ def budget_for(
     private: bool,
     allow_seeded: bool,
 ) -> AbstractContextManager[Budget]:
-    """Return a release's budget, paid for by `ledger` if there is one.
+    """Return a release's budget, closed on leaving, paid for by `ledger` if there is one.
 
     Examples
     --------
@@ -124,7 +130,7 @@ def budget_for(
     if ledger is None:
         if dataset is not None or purpose:
             raise ArgumentError("dataset and purpose need a ledger to be recorded in; give ledger as well.")
-        return nullcontext(Budget(limit))
+        return closing(Budget(limit))
     if dataset is None:
         raise ArgumentError("ledger needs dataset as well: the name that the budget is kept under.")
     if not private and not allow_seeded:

@@ -10,6 +10,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from dpcov.core import ArgumentError, Source
+from dpcov.sources._scan import check_fork
 from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.arrow import DatasetSource, LazySource, StreamSource
 from dpcov.sources.dask import DaskSource
@@ -39,6 +40,7 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
     columns : sequence of str, optional
         Names for an array's columns; for all else, which columns to use.
     """
+    check_fork()
     data = nw.to_native(data, pass_through=True)
     for module, source in _BY_MODULE.items():
         if _comes_from(data, module):

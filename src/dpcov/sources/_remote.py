@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -25,7 +25,7 @@ class Partial:
     """The total of some partitions, or a public word about what went wrong."""
 
     n_rows: int
-    total: NDArray[np.int64] | None
+    total: NDArray[np.int64] | None = field(repr=False)
     changed: bool = False
     problem: str = ""
 
@@ -78,11 +78,14 @@ def run(
 
 def add(partials: Sequence[Partial]) -> Partial:
     """Add up the totals of several partitions."""
-    for partial in partials:
-        if partial.total is None:
-            return partial
-    totals = [partial.total for partial in partials if partial.total is not None]
-    return Partial(sum(partial.n_rows for partial in partials), add_totals(totals))
+    try:
+        for partial in partials:
+            if partial.total is None:
+                return partial
+        totals = [partial.total for partial in partials if partial.total is not None]
+        return Partial(sum(partial.n_rows for partial in partials), add_totals(totals))
+    except Exception as error:  # noqa: BLE001  (never raise: see above)
+        return Partial(0, None, problem=_public(error))
 
 
 def unwrap(partial: Partial, n_rows: int) -> NDArray[np.int64]:

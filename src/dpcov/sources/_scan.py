@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -24,7 +24,7 @@ class Piece:
 
     first_row: int
     n_rows: int
-    columns: Callable[[], Block]
+    columns: Callable[[], Block] = field(repr=False)
 
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def scan_streams(
         try:
             for piece in pool.pieces():
                 worker = worker or task.worker()
-                _feed(worker, piece, task.block_rows)
+                quietly(partial(_feed, worker, piece, task.block_rows), _unreadable)
                 pool.note(piece.n_rows)
         except BaseException:
             pool.stop()
@@ -80,7 +80,7 @@ def add_totals(totals: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _feed(worker: RowWorker, piece: Piece, block_rows: int) -> None:
-    columns = _reading(piece.columns)
+    columns = piece.columns()
     for first in range(0, piece.n_rows, block_rows):
         last = min(first + block_rows, piece.n_rows)
         worker.add(_cut(columns, first, last), piece.first_row + first)
@@ -92,14 +92,23 @@ def _cut(block: Block, first: int, last: int) -> Block:
     return [column[first:last] for column in block]
 
 
-def _reading(action: Callable[[], T]) -> T:
-    """Read, but keep what a reader says to itself: its message may quote a value of the table."""
+def quietly(action: Callable[[], T], failure: Callable[[str], DpcovError]) -> T:
+    """Run what meets rows, and raise the `failure` that the name of an error's type stands for.
+
+    The error itself may quote a value, in its message or in an error that it came from. Raised while it is
+    handled, even ``from None``, the new error would keep it as its context: so it is dropped first.
+    """
     try:
         return action()
     except DpcovError:
         raise
     except Exception as error:  # noqa: BLE001
-        raise SourceError(f"the rows could not be read ({type(error).__name__}).") from None
+        kind = type(error).__name__
+    raise failure(kind)
+
+
+def _unreadable(kind: str) -> DpcovError:
+    return SourceError(f"the rows could not be read ({kind}).")
 
 
 class _Pool:
@@ -154,7 +163,7 @@ class _OpenStream:
 
     def next(self) -> Piece | None:
         with self._lock:
-            return _reading(self._read)
+            return quietly(self._read, _unreadable)
 
     def _read(self) -> Piece | None:
         if self._pieces is None:
@@ -170,16 +179,30 @@ def _controller() -> ThreadpoolController:
 _limit_lock = threading.Lock()
 _limit_users = 0
 _limit = None
+_forked_in_a_scan = False
 
 
-def _forget_limit() -> None:
-    """Start anew in a forked process: its parent's scans do not run here."""
-    global _limit_lock, _limit_users, _limit
+def _start_anew() -> None:
+    """Forget the parent's scans in a forked process: they do not run here, but may have left BLAS locked."""
+    global _limit_lock, _limit_users, _limit, _forked_in_a_scan
+    _forked_in_a_scan = _forked_in_a_scan or _limit_users > 0
     _limit_lock, _limit_users, _limit = threading.Lock(), 0, None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_limit)
+    os.register_at_fork(after_in_child=_start_anew)
+
+
+def check_fork() -> None:
+    """Raise a `SourceError` in a process that was forked while a thread was in a scan.
+
+    A lock inside BLAS that the thread held is never opened in the child: its next product may wait for ever.
+    """
+    if _forked_in_a_scan:
+        raise SourceError(
+            "this process was forked while another thread read a table, and its BLAS may hang; nothing was "
+            "spent. Start processes by spawn, or fork before."
+        )
 
 
 @contextmanager

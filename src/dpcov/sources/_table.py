@@ -56,14 +56,18 @@ class Table(ABC):
 
     @property
     def in_memory(self) -> bool:
-        """False: nothing is known about the places of rows from one scan to the next."""
+        """False: rows may come in another order each time, and how they are cut may depend on them."""
         return False
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all rows, and stop if the table is not the one that was opened."""
+        """Run `task` over all rows, and stop if the table is not the one that was opened.
+
+        Rows are reported if they are in memory: a cut into files, batches or lines may depend on rows.
+        """
         self._check_unchanged()
+        told = report if self.in_memory else None
         try:
-            total = scan_streams(task, self._streams(task), self._n_rows, self._threads, report)
+            total = scan_streams(task, self._streams(task), self._n_rows, self._threads, told)
         except SourceError:
             # A file that was replaced meanwhile may well be unreadable: say so first.
             self._check_unchanged()
@@ -108,17 +112,21 @@ def array_columns(columns: Sequence[str] | None, n_columns: int) -> tuple[str, .
 
 
 def chosen_columns(
-    columns: Sequence[str] | None, present: Sequence[str], numeric: Sequence[str]
+    columns: Sequence[str] | None, present: Sequence[str], numeric: Sequence[str], *, listed: bool = True
 ) -> tuple[str, ...]:
-    """Return the columns to use, all by default; each must exist, once, and be numeric."""
+    """Return the columns to use, all by default; each must exist, once, and be numeric.
+
+    An error lists those that are there, unless they are not to be `listed`.
+    """
     if len(set(present)) != len(present):
         raise ArgumentError("data has two columns of the same name; rename one first.")
     wanted = tuple(present) if columns is None else column_names(columns)
     missing = [name for name in wanted if name not in present]
     if missing:
+        there = " ".join([did_you_mean(missing, present), f"It has: {', '.join(present)}."]).strip()
         raise ArgumentError(
             f"columns not in data: {', '.join(missing)}. "
-            + " ".join([did_you_mean(missing, present), f"It has: {', '.join(present)}."]).strip()
+            + (there if listed else "Its first line does not look like names of columns: is there a header?")
         )
     if len(set(wanted)) != len(wanted):
         raise ArgumentError("columns must not repeat a name.")

@@ -24,7 +24,7 @@ class _InMemory(Table):
 
     @property
     def in_memory(self) -> bool:
-        """True: rows keep their places between scans."""
+        """True: rows keep their places between scans, and are cut by the public number of rows."""
         return True
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from dpcov._extras import require
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
-from dpcov.sources._scan import Piece, Stream
+from dpcov.sources._scan import Piece, Stream, quietly
 from dpcov.sources._table import Table, chosen_columns
 from dpcov.sources.arrays import frame_columns, to_numbers
 
@@ -36,9 +36,21 @@ def is_number(dtype: Any) -> bool:
     )
 
 
+def is_number_or_null(dtype: Any) -> bool:
+    """Whether an Arrow type stands for numbers, or for missing values alone."""
+    return is_number(dtype) or bool(require("pyarrow", "arrow").types.is_null(dtype))
+
+
 def arrow_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return which columns of an Arrow schema to use; each must be numeric."""
-    return chosen_columns(columns, schema.names, [field.name for field in schema if is_number(field.type)])
+    return numeric_columns([schema], columns)
+
+
+def numeric_columns(schemas: Sequence[Any], columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return which columns of the first schema to use; each must be numeric in one of them."""
+    numeric = {field.name for schema in schemas for field in schema if is_number(field.type)}
+    names = schemas[0].names
+    return chosen_columns(columns, names, [name for name in names if name in numeric])
 
 
 def batch_columns(batch: Any, names: Sequence[str]) -> Block:
@@ -74,34 +86,48 @@ class DatasetSource(Table):
     """
 
     def __init__(self, dataset: Any, columns: Sequence[str] | None = None) -> None:
-        wanted = arrow_columns(dataset.schema, columns)
-        _check_files(dataset, wanted)
+        schemas = _file_schemas(dataset)
+        wanted = numeric_columns([dataset.schema, *schemas.values()], columns)
+        self._dataset = dataset
+        self._files: list[Any] = []
+        if _types_differ(dataset.schema, schemas, wanted):
+            # Arrow would convert to the dataset's types, which may fail on a value: each file keeps its own.
+            try:
+                self._files = list(dataset.get_fragments())
+            except ValueError:
+                raise ArgumentError(
+                    "data has a filter, and files whose columns differ in their types; write the files alike."
+                ) from None
         stamp = DatasetStamp(dataset)
         n_rows = opening("data", dataset.count_rows)
         super().__init__(n_rows, wanted, check_unchanged=stamp.check)
-        self._dataset = dataset
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         del task
+        return [lambda: pieces_of(self._batches(), self._columns)]
+
+    def _batches(self) -> Iterator[Any]:
         arrow_dataset = require("pyarrow.dataset", "arrow")
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {
+            "columns": list(self._columns),
+            "batch_size": batch_rows(len(self._columns)),
+            "batch_readahead": 4,
+        }
         if "parquet" in {form for form, _ in _file_sets(self._dataset)}:
             # Without these a scan holds whole row groups of several files.
             options["fragment_scan_options"] = arrow_dataset.ParquetFragmentScanOptions(
                 use_buffered_stream=True, pre_buffer=False
             )
+        if not self._files:
+            yield from self._dataset.to_batches(fragment_readahead=1, **options)
+        for file in self._files:
+            yield from file.to_batches(schema=self._schema_of(file), **options)
 
-        def stream() -> Iterator[Piece]:
-            batches = self._dataset.to_batches(
-                columns=list(self._columns),
-                batch_size=batch_rows(len(self._columns)),
-                batch_readahead=4,
-                fragment_readahead=1,
-                **options,
-            )
-            return pieces_of(batches, self._columns)
-
-        return [stream]
+    def _schema_of(self, file: Any) -> Any:
+        """Return the types that a file has; columns that it lacks are those of the dataset."""
+        own, common = file.physical_schema, self._dataset.schema
+        fields = [(own if name in own.names else common).field(name) for name in self._columns]
+        return require("pyarrow", "arrow").schema(fields)
 
 
 class DatasetStamp:
@@ -134,22 +160,34 @@ def _file_sets(dataset: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _check_files(dataset: Any, wanted: Sequence[str]) -> None:
-    """Refuse files whose types would be converted while rows are read: that may fail on a value."""
+def _file_schemas(dataset: Any) -> dict[str, Any]:
+    """Return the columns and types of each file of a dataset."""
+    schemas = {}
     for form, part in _file_sets(dataset):
         if form not in _READABLE:
             raise ArgumentError(
                 f"a dataset of {form} files has no types of its own; give Parquet, or paths of CSV files."
             )
         for path in part.files:
-            schema = opening(path, partial(part.format.inspect, path, part.filesystem))
-            for name in wanted:
-                index = schema.get_field_index(name)
-                if index >= 0 and schema.field(index).type != dataset.schema.field(name).type:
-                    raise ArgumentError(
-                        f"{path} has column {name} as {schema.field(index).type}, "
-                        f"the dataset as {dataset.schema.field(name).type}; write both alike."
-                    )
+            schemas[path] = opening(path, partial(part.format.inspect, path, part.filesystem))
+    return schemas
+
+
+def _types_differ(common: Any, schemas: Mapping[str, Any], wanted: Sequence[str]) -> bool:
+    """Whether a file has a column in another type than the dataset; each type must be one of numbers."""
+    differ = False
+    for path, schema in schemas.items():
+        for name in wanted:
+            index = schema.get_field_index(name)
+            if index < 0:
+                continue
+            found = schema.field(index).type
+            if not is_number_or_null(found):
+                raise ArgumentError(
+                    f"{path} has column {name} as {found}; it must hold numbers in every file."
+                )
+            differ |= found != common.field(name).type
+    return differ
 
 
 class StreamSource(Table):
@@ -237,8 +275,5 @@ class LazySource(Table):
 
 def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:
     """Run a step of opening a table, and report an error by its type: a message may quote a value."""
-    try:
-        return action()
-    except Exception as error:  # noqa: BLE001
-        ending = f"; {hint}" if hint else "."
-        raise ArgumentError(f"{what} cannot be read ({type(error).__name__}){ending}") from None
+    ending = f"; {hint}" if hint else "."
+    return quietly(action, lambda kind: ArgumentError(f"{what} cannot be read ({kind}){ending}"))

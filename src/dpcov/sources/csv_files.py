@@ -1,36 +1,38 @@
-"""CSV files under a public rule that no value can break: every line is a row.
+"""CSV files under a public rule that no value can break: every record is a row.
 
 A reader that infers types, skips odd lines or stops at a bad value tells about rows: which
 ones, or at least that there are some. Here
 
-- the first line names the columns, and every other line, blank ones too, is one row;
-- a line with too few or too many fields, an unclosed quote or a stray carriage return is a row
-  of missing values;
+- the first record names the columns, and every other record, blank lines too, is one row;
+- a record with too few or too many fields, and a line that holds no record (``csv_records``), is a row of
+  missing values;
 - a field that is not a number is a missing value.
 
-So the number of rows is the number of lines, and a row is a function of its line alone.
+So the number of rows is the number of records, and a row is a function of its record alone.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._extras import require
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Block, RowTask
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table, chosen_columns
+from dpcov.sources.arrow import opening
+from dpcov.sources.csv_records import Records, read_records
 
-_BLOCK_BYTES = 1 << 22
-_NEWLINE, _RETURN, _QUOTE, _COMMA = b"\n"[0], b"\r"[0], b'"'[0], b","[0]
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# So few fields are parsed again with one that Arrow refuses: too few to be seen in the time of a block.
+_PARSED_AT_ONCE = 256
+_NO_NAMES = ("na", "n/a", "nan", "null", "none", "inf", "infinity")
 
 
 class CsvSource(Table):
@@ -50,22 +52,23 @@ class CsvSource(Table):
         self, paths: Sequence[str], check_unchanged: Callable[[], None], columns: Sequence[str] | None = None
     ) -> None:
         self._csv = require("pyarrow.csv", "arrow")
-        headers = [_header(path) for path in paths]
+        headers = [opening(path, partial(_header, path)) for path in paths]
         for path, header in zip(paths, headers, strict=True):
             if header != headers[0]:
                 raise ArgumentError(f"{path} has another header than {paths[0]}.")
+        self._header = headers[0]
+        listed = _look_like_names(self._header)
         if columns is None:
             raise ArgumentError(
-                "a CSV file does not say which of its columns hold numbers; "
-                f"choose columns among: {', '.join(headers[0])}."
+                "a CSV file does not say which of its columns hold numbers; choose columns"
+                + (f" among: {', '.join(self._header)}." if listed else ".")
             )
-        self._header = headers[0]
-        wanted = chosen_columns(columns, self._header, self._header)
+        wanted = chosen_columns(columns, self._header, self._header, listed=listed)
         self._files: list[tuple[str, int]] = []
         n_rows = 0
         for path in paths:
             self._files.append((path, n_rows))
-            n_rows += sum(_count_lines(block) for block in _blocks(path))
+            n_rows += opening(path, partial(_count, path))
         super().__init__(n_rows, wanted, check_unchanged=check_unchanged)
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
@@ -73,138 +76,83 @@ class CsvSource(Table):
         return [partial(self._stream, path, first) for path, first in self._files]
 
     def _stream(self, path: str, first_row: int) -> Iterator[Piece]:
-        for block in _blocks(path):
-            n_rows = _count_lines(block)
-            yield Piece(first_row, n_rows, partial(self._numbers, block))
-            first_row += n_rows
+        for records in _rows(path):
+            yield Piece(first_row, len(records), partial(self._numbers, records))
+            first_row += len(records)
 
-    def _numbers(self, block: bytes) -> Block:
-        tidy = tidy_lines(block, len(self._header))
-        try:
-            batch = self._read(tidy, "float64")
-        except require("pyarrow", "arrow").ArrowInvalid:
-            texts = self._read(tidy, "string")
-            return [_parse(texts.column(name)) for name in self._columns]
-        return [batch.column(name).to_numpy() for name in self._columns]
+    def _numbers(self, records: Records) -> Block:
+        texts = self._read(records.tidy(len(self._header)))
+        return [_parse(texts.column(name).combine_chunks()) for name in self._columns]
 
-    def _read(self, block: bytes, dtype: str) -> Any:
+    def _read(self, text: bytes) -> Any:
+        """Return the chosen columns as text, with null for what stands for a missing value."""
         arrow = require("pyarrow", "arrow")
         return self._csv.read_csv(
-            arrow.py_buffer(block),
+            arrow.py_buffer(text),
             read_options=self._csv.ReadOptions(
-                column_names=self._header, use_threads=False, block_size=len(block) + 1
+                column_names=self._header, use_threads=False, block_size=len(text) + 1
             ),
-            parse_options=self._csv.ParseOptions(ignore_empty_lines=False),
+            parse_options=self._csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
             convert_options=self._csv.ConvertOptions(
-                column_types=dict.fromkeys(self._columns, dtype),
+                column_types=dict.fromkeys(self._columns, "string"),
                 include_columns=list(self._columns),
+                strings_can_be_null=True,
                 check_utf8=False,
             ),
         )
 
 
 def _header(path: str) -> list[str]:
-    try:
-        with Path(path).open("rb") as file:
-            line = file.readline().removeprefix(_BYTE_ORDER_MARK).decode().rstrip("\r\n")
-        names = next(csv.reader([line], strict=True), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ArgumentError(f"{path} cannot be read ({type(error).__name__}).") from None
+    with Path(path).open("rb") as file:
+        first = next(read_records(file), None)
+    record = None if first is None else first.first()
+    names = (
+        None
+        if record is None
+        else next(csv.reader(io.StringIO(record.decode(), newline=""), strict=True), None)
+    )
     if not names:
         raise ArgumentError(f"{path} has no header: its first line must name the columns.")
     return names
 
 
-def _blocks(path: str) -> Iterator[bytes]:
-    """Yield the lines after the header in blocks of whole lines."""
-    with Path(path).open("rb") as file:
-        file.readline()
-        rest: list[bytes] = []
-        while block := file.read(_BLOCK_BYTES):
-            end = block.rfind(b"\n") + 1
-            if end:
-                yield b"".join([*rest, block[:end]])
-                rest = [block[end:]] if end < len(block) else []
-            else:
-                rest.append(block)
-        if rest:
-            yield b"".join([*rest, b"\n"])
+def _look_like_names(header: Sequence[str]) -> bool:
+    """Whether a first record may be shown: without a header it is a row, and has a number or lacks one.
 
-
-def _count_lines(block: bytes) -> int:
-    return block.count(b"\n")
-
-
-def tidy_lines(block: bytes, n_fields: int) -> bytes:
-    """Return the block with every line that is not made of `n_fields` fields replaced by an empty one.
-
-    Parameters
-    ----------
-    block : bytes
-        Whole lines.
-    n_fields : int
-        How many fields the header has.
+    A name begins with a letter. Neither a number nor an empty field does.
     """
-    text = np.frombuffer(block, dtype=np.uint8)
-    ends = np.flatnonzero(text == _NEWLINE)
-    commas = np.flatnonzero(text == _COMMA)
-    bad = np.zeros(len(ends), dtype=np.bool_)
-    if b"\r" in block:
-        stray = np.flatnonzero(text == _RETURN)
-        bad[np.searchsorted(ends, stray[text[stray + 1] != _NEWLINE])] = True
-    if _BYTE_ORDER_MARK in block:
-        # Arrow passes over the mark where a block begins, but not elsewhere.
-        starts = np.concatenate([[0], ends[:-1] + 1])
-        bad |= np.array([block.startswith(_BYTE_ORDER_MARK, start) for start in starts.tolist()])
-    if b'"' in block:
-        commas = commas[~_inside_quotes(text, ends, commas, bad)]
-    fields = np.bincount(np.searchsorted(ends, commas), minlength=len(ends)) + 1
-    bad |= fields != n_fields
-    if not bad.any():
-        return block
-    return _replace_lines(block, ends, bad, b"," * (n_fields - 1) + b"\n")
+    starts = (name.strip().lstrip("_")[:1] for name in header)
+    return all(map(str.isalpha, starts)) and not any(name.strip().lower() in _NO_NAMES for name in header)
 
 
-def _inside_quotes(
-    text: NDArray[np.uint8], ends: NDArray[np.int64], commas: NDArray[np.int64], bad: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Tell which commas are quoted, and mark lines whose quotes do not open and close whole fields."""
-    quotes = np.flatnonzero(text == _QUOTE)
-    line = np.searchsorted(ends, quotes)
-    before = np.searchsorted(quotes, np.concatenate([[0], ends[:-1] + 1]))
-    opens = (np.arange(len(quotes)) - before[line]) % 2 == 0
-    previous = np.where(quotes > 0, text[quotes - 1], _NEWLINE)
-    following = text[quotes + 1]
-    at_start = (previous == _COMMA) | (previous == _NEWLINE) | (previous == _QUOTE)
-    at_end = (following == _COMMA) | (following == _NEWLINE) | (following == _RETURN) | (following == _QUOTE)
-    bad[line[~np.where(opens, at_start, at_end)]] = True
-    bad[np.bincount(line, minlength=len(ends)) % 2 == 1] = True
-    quotes_before = np.searchsorted(quotes, commas) - before[np.searchsorted(ends, commas)]
-    quoted: NDArray[np.bool_] = quotes_before % 2 == 1
-    return quoted
+def _rows(path: str) -> Iterator[Records]:
+    """Yield the records after the header."""
+    with Path(path).open("rb") as file:
+        for index, records in enumerate(read_records(file)):
+            rows = records if index else records.without_first()
+            if len(rows):
+                yield rows
 
 
-def _replace_lines(block: bytes, ends: NDArray[np.int64], bad: NDArray[np.bool_], by: bytes) -> bytes:
-    parts = []
-    kept = 0
-    for index in np.flatnonzero(bad).tolist():
-        start = int(ends[index - 1]) + 1 if index else 0
-        parts += [block[kept:start], by]
-        kept = int(ends[index]) + 1
-    return b"".join([*parts, block[kept:]])
+def _count(path: str) -> int:
+    return sum(len(records) for records in _rows(path))
 
 
 def _parse(texts: Any) -> Array:
-    """Parse a column with fields that Arrow's parser refuses; on all others `_number` agrees with it."""
-    try:
-        numbers: Array = texts.cast("float64").to_numpy()
-    except require("pyarrow", "arrow").ArrowInvalid:
-        numbers = np.array([_number(text) for text in texts.cast("binary").to_pylist()], dtype=np.float64)
+    """Parse a column of text; where Arrow refuses a field, `_number` parses it, and agrees on all others."""
+    numbers = np.empty(len(texts))
+    for first in range(0, len(texts), _PARSED_AT_ONCE):
+        some = texts.slice(first, _PARSED_AT_ONCE)
+        try:
+            parsed = some.cast("float64").to_numpy(zero_copy_only=False)
+        except require("pyarrow", "arrow").ArrowInvalid:
+            parsed = [_number(text) for text in some.cast("binary").to_pylist()]
+        numbers[first : first + _PARSED_AT_ONCE] = parsed
     return numbers
 
 
-def _number(text: bytes) -> float:
+def _number(text: bytes | None) -> float:
     try:
-        return float(text)
+        return float("nan") if text is None else float(text)
     except ValueError:
         return float("nan")

@@ -7,7 +7,6 @@ counts twice. Noise is drawn by the caller, never in the graph.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from dpcov._extras import require
 from dpcov.core import ArgumentError, Report, RowTask, SourceError
 from dpcov.sources import _remote
+from dpcov.sources._scan import quietly
 from dpcov.sources._table import array_columns, check_shape
 from dpcov.sources.arrays import check_array, frame_columns
 from dpcov.sources.arrow import opening
@@ -57,9 +57,10 @@ class DaskSource:
         measure = self._dask.delayed(_remote.measure, pure=False)
         nodes = [measure(part, self._chosen) for part in self._parts]
         (found,) = opening("data", lambda: self._dask.compute(nodes))
-        for index, measured in enumerate(found):
+        for measured in found:
             if measured.problem:
-                raise ArgumentError(f"partition {index} of data cannot be used: {measured.problem}")
+                # Not which one: where a partition ends may depend on rows.
+                raise ArgumentError(f"a partition of data cannot be used: {measured.problem}")
         return list(found)
 
     @property
@@ -74,11 +75,12 @@ class DaskSource:
 
     @property
     def in_memory(self) -> bool:
-        """False: nothing is known about the places of rows from one scan to the next."""
+        """False: rows may come in another order each time, and how they are cut may depend on them."""
         return False
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all partitions and add up their totals on the cluster."""
+        """Run `task` over all partitions and add up their totals on the cluster; nothing is reported."""
+        del report
         # One node of the graph: it travels once to a worker, not once with each partition.
         packed = self._dask.delayed(_remote.keep, pure=False)(_remote.pack(task))
         run = self._dask.delayed(_remote.run, pure=False)
@@ -86,42 +88,13 @@ class DaskSource:
             run(part, self._chosen, length, packed, task.notes(first, length))
             for part, length, first in zip(self._parts, self._lengths, self._first_rows, strict=True)
         ]
-        try:
-            partial = self._compute(leaves, report or (lambda _: None))
-        except Exception as error:  # noqa: BLE001  (its message may quote a value)
-            raise SourceError(
-                f"the Dask computation failed ({type(error).__name__}); does data.compute() succeed?"
-            ) from None
+        total = _tree(leaves, self._dask.delayed(_remote.add, pure=False))
+        (partial,) = quietly(lambda: self._dask.compute(total), _failed)
         return _remote.unwrap(partial, self.n_rows)
 
-    def _compute(self, leaves: list[Any], report: Report) -> _remote.Partial:
-        unread = {leaf.key: length for leaf, length in zip(leaves, self._lengths, strict=True)}
 
-        def note(key: Any, *_: Any) -> None:
-            report(unread.pop(key, 0))
-
-        client = _active_client()
-        partial = self._compute_here(leaves, note) if client is None else _compute_on(client, leaves, note)
-        # What the cluster did not tell in time.
-        for key in list(unread):
-            note(key)
-        return partial
-
-    def _compute_here(self, leaves: list[Any], note: Callable[..., None]) -> _remote.Partial:
-        add = self._dask.delayed(_remote.add, pure=False)
-        with require("dask.callbacks", "dask").Callback(posttask=note):
-            (partial,) = self._dask.compute(_tree(leaves, add))
-        return partial  # type: ignore[no-any-return]
-
-
-def _compute_on(client: Any, leaves: list[Any], note: Callable[..., None]) -> _remote.Partial:
-    futures = client.compute(leaves)
-    for future in futures:
-        future.add_done_callback(lambda done: note(done.key))
-    root = _tree(futures, lambda some: client.submit(_remote.add, some, pure=False))
-    # From here on the cluster forgets a partial sum as soon as it is added to the next.
-    futures.clear()
-    return root.result()  # type: ignore[no-any-return]
+def _failed(kind: str) -> SourceError:
+    return SourceError(f"the Dask computation failed ({kind}); does data.compute() succeed?")
 
 
 def _tree(nodes: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
@@ -130,11 +103,3 @@ def _tree(nodes: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
         nodes = [add(list(nodes[i : i + _FAN_IN])) for i in range(0, len(nodes), _FAN_IN)]
         if len(nodes) == 1:
             return nodes[0]
-
-
-def _active_client() -> Any:
-    """Return the distributed client that Dask would use now, or None."""
-    distributed = sys.modules.get("distributed")
-    scheduler = require("dask.base", "dask").get_scheduler()
-    client = getattr(scheduler, "__self__", None)
-    return client if distributed is not None and isinstance(client, distributed.Client) else None

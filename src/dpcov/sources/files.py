@@ -13,7 +13,7 @@ from dpcov._extras import require
 from dpcov.core import ArgumentError, RowTask, Source, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
-from dpcov.sources.arrow import arrow_columns, batch_rows, opening, pieces_of
+from dpcov.sources.arrow import batch_rows, is_number_or_null, numeric_columns, opening, pieces_of
 from dpcov.sources.csv_files import CsvSource
 
 _PARQUET = (".parquet", ".pq")
@@ -50,11 +50,13 @@ def find_files(data: PathLike | Sequence[PathLike]) -> list[str]:
     """Return the files that a path, a pattern or a list of them stands for."""
     given = [data] if isinstance(data, str | os.PathLike) else data
     paths = [found for path in given for found in _expand(os.fspath(path))]
-    seen: set[Path] = set()
+    seen: set[tuple[int, int]] = set()
     for path in paths:
-        if path.resolve() in seen:
+        status = opening(str(path), path.stat)
+        # Links of both kinds lead to one file.
+        if (status.st_dev, status.st_ino) in seen:
             raise ArgumentError(f"{path} is given twice; its rows would count twice.")
-        seen.add(path.resolve())
+        seen.add((status.st_dev, status.st_ino))
     return [str(path) for path in paths]
 
 
@@ -114,7 +116,7 @@ class ParquetSource(Table):
     Parameters
     ----------
     paths : sequence of str
-        Files with the same columns and types.
+        Files with the same columns; their types may differ.
     stamp : FileStamp
         Notices changes.
     columns : sequence of str, optional
@@ -159,7 +161,7 @@ class ArrowFileSource(Table):
     Parameters
     ----------
     paths : sequence of str
-        Files with the same columns and types.
+        Files with the same columns; their types may differ.
     stamp : FileStamp
         Notices changes.
     columns : sequence of str, optional
@@ -203,13 +205,18 @@ class ArrowFileSource(Table):
 def common_columns(
     paths: Sequence[str], schemas: Sequence[Any], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return which columns to use; every file must have them, with the same types as the first."""
-    wanted = arrow_columns(schemas[0], columns)
+    """Return which columns to use; every file must have them as numbers, of whatever type.
+
+    One missing value turns a column of whole numbers into floats, and a file of missing values alone has no
+    type: what a file's type is may depend on rows, and numbers of all types are read as float64.
+    """
+    wanted = numeric_columns(schemas, columns)
     for path, schema in zip(paths, schemas, strict=True):
         for name in wanted:
             index = schema.get_field_index(name)
-            expected = schemas[0].field(name).type
             found = schema.field(index).type if index >= 0 else "missing"
-            if found != expected:
-                raise ArgumentError(f"column {name} is {found} in {path}, but {expected} in {paths[0]}.")
+            if index < 0 or not is_number_or_null(found):
+                raise ArgumentError(
+                    f"column {name} is {found} in {path}; it must hold numbers in every file."
+                )
     return wanted

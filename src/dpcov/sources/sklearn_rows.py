@@ -31,7 +31,7 @@ _LEAST_ROWS = 2
 def read_rows(X: Any) -> Rows:
     """Return `X` as a dataframe or a two-dimensional array of numbers, unread.
 
-    In a list, a cell that is no number counts as missing.
+    In a list, a cell that is no number counts as missing, and so does a row that is not as long as the first.
     """
     if issparse(X):
         raise ArgumentError("X is sparse, which is not supported; convert it with X.toarray().")
@@ -55,8 +55,8 @@ def to_matrix(rows: Rows) -> Array:
     """Return rows as one array of floats; a missing value is NaN."""
     if isinstance(rows, nw.DataFrame):
         columns = [to_numbers(rows.get_column(name)) for name in rows.columns]
-        return np.column_stack(columns).astype(np.float64, copy=False)
-    return np.asarray(rows, dtype=np.float64)
+        return _floats(np.column_stack(columns))
+    return _floats(rows)
 
 
 def check_enough_rows(rows: Rows) -> None:
@@ -100,7 +100,7 @@ def read_target(y: Any, n_rows: int) -> tuple[Array, str]:
             f"X and y must have the same number of rows, got inconsistent numbers of samples: "
             f"[{n_rows}, {len(values)}]."
         )
-    return np.asarray(values, dtype=np.float64), name
+    return _floats(values), name
 
 
 def names_of(rows: Rows) -> tuple[str, ...]:
@@ -152,16 +152,30 @@ def _as_array(data: Any) -> NDArray[Any]:
         raise ArgumentError("a masked array is not supported; fill the masked entries with NaN first.")
     if not isinstance(data, list | tuple):
         return np.asarray(data)
-    if data and all(isinstance(row, list | tuple | np.ndarray) for row in data):
-        if len({len(row) for row in data}) > 1:
-            raise ArgumentError("the lists have different lengths; each must be one row of the table.")
-        return np.array([[_number(cell) for cell in row] for row in data])
-    return np.array([_number(cell) for cell in data])
+    # The first entry shows the shape, which is public. Whether all others are alike is not told.
+    if not data or not _is_list(data[0]):
+        return np.array([_number(cell) for cell in data])
+    if any(_is_list(cell) for cell in data[0]):
+        raise ArgumentError("the lists are nested too deeply; give one list for each row of the table.")
+    width = len(data[0])
+    missing = [math.nan] * width
+    rows = [
+        [_number(cell) for cell in row] if _is_list(row) and len(row) == width else missing for row in data
+    ]
+    return np.array(rows).reshape(len(data), width)
+
+
+def _is_list(entry: Any) -> bool:
+    return isinstance(entry, list | tuple) or (isinstance(entry, np.ndarray) and entry.ndim > 0)
+
+
+def _floats(values: NDArray[Any]) -> Array:
+    # A number beyond float64 becomes an infinity; a warning would tell that there is one.
+    with np.errstate(all="ignore"):
+        return np.asarray(values, dtype=np.float64)
 
 
 def _number(cell: Any) -> float:
-    if isinstance(cell, list | tuple | np.ndarray):
-        raise ArgumentError("the lists are nested too deeply; give one list for each row of the table.")
     # A list has no dtype: whether all of its cells are numbers is a fact about rows, and not told.
     if not isinstance(cell, Real):
         return math.nan

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpcov._extras import require
 from dpcov.core import ArgumentError, Report, RowTask, SourceChangedError, SourceError
 from dpcov.sources import _remote
-from dpcov.sources._scan import scan_streams
+from dpcov.sources._scan import quietly, scan_streams
 from dpcov.sources._table import check_shape
 from dpcov.sources.arrays import frame_columns
 from dpcov.sources.arrow import opening, pieces_of
@@ -81,24 +81,20 @@ class SparkSource:
 
     @property
     def in_memory(self) -> bool:
-        """False: nothing is known about the places of rows from one scan to the next."""
+        """False: rows may come in another order each time, and how they are cut may depend on them."""
         return False
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all partitions and add up their totals on the cluster."""
+        """Run `task` over all partitions and add up their totals on the cluster; nothing is reported."""
+        del report
         functions = require("pyspark.sql.functions", "spark")
         job = self._data.mapInArrow(self._runner(task), "cell bigint, value bigint")
         sums = job.groupBy("cell").agg(functions.sum("value").alias("value"))
-        try:
-            found = sums.toArrow()
-        except Exception as error:  # noqa: BLE001  (its message may quote a value)
-            raise SourceError(f"the Spark job failed ({type(error).__name__}); {_HINT}") from None
+        found = quietly(sums.toArrow, lambda kind: SourceError(f"the Spark job failed ({kind}); {_HINT}"))
         cells, values = found["cell"].to_numpy(), found["value"].to_numpy()
         self._check_rows(dict(zip(cells[cells < 0].tolist(), values[cells < 0].tolist(), strict=True)))
         total = np.zeros_like(task.with_notes(np.empty(0, dtype=np.int64)).worker().total())
         total.flat[cells[cells >= 0]] = values[cells >= 0]
-        if report is not None:
-            report(self.n_rows)
         return total
 
     def _check_rows(self, found: dict[int, int]) -> None:
@@ -130,7 +126,7 @@ class _Part:
 
     index: int
     n_rows: int = 0
-    notes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    notes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
     @property
     def count_cell(self) -> int:
@@ -160,14 +156,16 @@ def _count(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _run(batches: Iterator[Any], names: Sequence[str], part: _Part, packed: bytes) -> Iterator[Any]:
     """Run a task over one partition; an error is told by its type, and Spark may try again."""
-    try:
+
+    def total_of_rows() -> NDArray[np.int64]:
         task: RowTask = pickle.loads(packed).with_notes(part.notes)  # noqa: S301  (packed by `pack`)
-        total = scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, threads=1)
+        return scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, threads=1)
+
+    try:
+        total = quietly(total_of_rows, lambda kind: SourceError(f"a partition could not be read ({kind})."))
     except SourceChangedError:
         yield _batch(cell=[part.count_cell], value=[_CHANGED])
         return
-    except Exception as error:  # noqa: BLE001
-        raise SourceError(f"a partition could not be read ({type(error).__name__}).") from None
     yield _batch(cell=[part.count_cell], value=[part.n_rows])
     values = total.ravel()
     for first in range(0, len(values), _SENT_AT_ONCE):

@@ -150,7 +150,7 @@ def test_progress_names_all_purposes_once() -> None:
     told: list[str] = []
 
     class Telling:
-        def __call__(self, purpose: str, n_rows: int) -> Telling:
+        def __call__(self, purpose: str, n_rows: int | None) -> Telling:
             told.append(f"{purpose}: {n_rows}")
             return self
 

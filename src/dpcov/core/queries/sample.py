@@ -5,7 +5,7 @@ The proof note is ``../order.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class SampledTask:
     """
 
     task: RowTask
-    positions: NDArray[np.int64]
+    positions: NDArray[np.int64] = field(repr=False)
 
     @property
     def block_rows(self) -> int:

@@ -5,7 +5,7 @@ The proof note is ``shrinking.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class ShrinkingMemory:
     """
 
     steps: tuple[Shrinking, ...]
-    factors: NDArray[np.float64]
+    factors: NDArray[np.float64] = field(repr=False)
 
     def covers(self, steps: tuple[Shrinking, ...]) -> bool:
         """Whether `steps` begin with the steps of this memory."""

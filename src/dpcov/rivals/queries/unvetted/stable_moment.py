@@ -183,8 +183,10 @@ class _CollectWorker:
 
     def add(self, block: Block, first_row: int) -> None:
         target = self._rows[first_row : first_row + len(block[0])]
-        for place, column in enumerate(block):
-            np.copyto(target[:, place], column, casting="unsafe")
+        # A warning would tell of a number beyond float64.
+        with np.errstate(all="ignore"):
+            for place, column in enumerate(block):
+                np.copyto(target[:, place], column, casting="unsafe")
         if self._constant:
             target[:, -1] = 1.0
         target[~np.isfinite(target).all(axis=1)] = 0.0

@@ -1,0 +1,47 @@
+"""How a table is cut may depend on its rows: nothing that can be seen may depend on the cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import isabstract
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from helpers.cut_tables import NAMES, OTHER, ROWS, TABLES, Rows
+from helpers.replay import compare
+
+import dpcov
+from dpcov.core import Source
+from dpcov.sources import csv_records, open_source
+from dpcov.sources._table import Table
+from dpcov.sources.dask import DaskSource
+
+
+def kinds(of: type) -> set[type]:
+    """Return a class and all that dpcov derives from it, without abstract ones."""
+    children: list[type] = type.__subclasses__(of)
+    found = {kind for child in children for kind in kinds(child)}
+    return found if isabstract(of) or not of.__module__.startswith("dpcov.") else {of, *found}
+
+
+def test_every_kind_of_table_is_covered() -> None:
+    # Spark has a test beside the others that need a session.
+    assert set(TABLES) == kinds(Table) | {DaskSource}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_no_cut_of_a_table_shows(kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1000)
+
+    def released(rows: Rows, folder: Path) -> Callable[[], Any]:
+        folder.mkdir()
+        data = TABLES[kind](rows, folder)
+        columns = NAMES
+        source: Source = open_source(data, columns)
+        assert (type(source), source.n_rows) == (kind, 400)
+        return lambda: repr(dpcov.release(data, rho=1, columns=columns, method="gaussian", radius=1.0))
+
+    with dask.config.set(scheduler="synchronous"):
+        assert compare(released(ROWS, tmp_path / "one"), released(OTHER, tmp_path / "other")) == []
