@@ -55,8 +55,8 @@ ROWS_OF_A_BULK = 20.0
 a table fills about six bins, and three of them must exceed noise by far (`NormLook.found`)."""
 
 CAREFUL_LOOK = 0.03
-"""The histogram on which sight of rare rows rests. It shows ``k`` rows from about ``25 / sqrt(rho)`` on;
-fewer rows could carry a direction only with an error above 0.2, whatever the method."""
+"""The histogram on which sight of rare rows rests. Rows in one bin show from about ``25 / sqrt(rho)`` on; the
+noise of a release in a ball around a direction that k rows carry is ``sqrt(2 d / rho) / k`` of it."""
 
 AIM = 0.3
 """A round of whitening aims at noise of this part of a white direction..."""

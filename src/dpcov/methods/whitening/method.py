@@ -1,4 +1,4 @@
-"""Whitening, the default method: near-oracle accuracy in every direction, with nothing told to it.
+"""Whitening, the default method: accurate in every direction that it can see, with nothing told to it.
 
 It goes further along the road of the paper's Algorithm 2 (Mahpud and Sheffet 2025), which halves large
 directions round by round:
