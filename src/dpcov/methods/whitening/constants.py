@@ -109,3 +109,9 @@ noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 FEW_ROWS = 0.25
 """If the whole budget leaves more noise than this in a direction of a white table, one release of the rows
 as they are tells most."""
+
+MOST_CENTRINGS = 6
+"""Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""
+
+LEAST_FOR_COLUMNS, MOST_FOR_COLUMNS = 0.001, 0.03
+"""A round about every column costs at least and at most so much: see `ROWS_OF_A_BULK`."""

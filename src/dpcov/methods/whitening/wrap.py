@@ -22,9 +22,8 @@ import numpy as np
 from dpcov.arrays import Matrix, Vector
 from dpcov.core import NormHistogram, Rule
 from dpcov.laws import noise_norm, rarely_exceeded
-from dpcov.maps import integer_map
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.frames import column_scales, in_frame
+from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.tail import radius_beyond
@@ -299,7 +298,7 @@ def _ask_norms(run: Run, white: White) -> FineNorms:
 
 def _ask_part(run: Run, white: White, part: Matrix, rank: int, share: float) -> FineNorms:
     """Ask for a histogram of the norms of a part of the white rows, among `rank` directions."""
-    lattice_map = integer_map(part @ white.rows, column_scales(white.rows))
+    lattice_map = run.map(part @ white.rows, white.rows)
     grid = fine_grid(math.sqrt(rank) * white.unit, run.n)
     purpose = "histogram along a heavy direction" if rank == 1 else "histogram beside heavy directions"
     query = NormHistogram(lattice_map, grid, run.part(min(share, run.left / 8)), purpose)
