@@ -91,6 +91,9 @@ them."""
 REACHES_SHARE = 0.09
 """Histograms along all directions that stand out cost this together, and at most `CAREFUL_LOOK` each."""
 
+WORTH_STRETCHING = 0.8
+"""Histograms for an ellipsoid are paid if at best it lets in less than this part of the noise of a ball."""
+
 CLIPPED_ALONG = 2.0
 """Rows to clip along such a direction, in units of ``sqrt(2 d / rho)``, at which clipping costs what noise
 does."""

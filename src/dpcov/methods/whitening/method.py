@@ -64,7 +64,7 @@ def estimate_whitening(
     """
     _check(contamination, m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
-    rough = np.eye(run.d) if run.has_few_rows else find_rough_frame(run, standardise(run)).rows
+    rough = np.eye(run.d) if run.has_few_rows else standardise(run)
     white = whiten(run, rough)
     if white is None:
         return release_nothing(run)
