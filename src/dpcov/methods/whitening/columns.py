@@ -76,7 +76,7 @@ def standardise(run: Run) -> Matrix:
 
 def _share(run: Run, n_columns: int) -> float:
     rows = sampled_rows(run.n, run.every_column)
-    return min(max(60**2 * n_columns / (run.rho * rows**2), c.LEAST_FOR_COLUMNS), c.MOST_FOR_COLUMNS)
+    return min(max(c.ROWS_OF_A_BULK**2 * n_columns / (run.rho * rows**2), c.LEAST_FOR_COLUMNS), c.MOST_FOR_COLUMNS)
 
 
 def _form(column: _Column) -> Matrix:
@@ -93,7 +93,7 @@ def _scales(run: Run, columns: list[_Column], *, alone: bool) -> list[NormLook]:
         else:
             form = np.array([[1.0, -column.centre], [0.0, 0.0]])
             map_ = integer_map(form, [column.scale, 1.0], [column.centre, 0.0])
-        queries.append(NormHistogram(map_, wide_grid(), rho, "scales of the columns"))
+        queries.append(NormHistogram(map_, wide_grid(coarse=True), rho, "scales of the columns"))
     places = tuple(column.place for column in columns)
     answers = run.curator.ask(PerColumn(places, tuple(queries), "scales of the columns", run.every_column, alone))
     run.note("scales", _share(run, len(columns)), 0)

@@ -29,9 +29,12 @@ _NEAR = 1.5
 _CLEAR = 2.5
 
 
-def wide_grid() -> LogNormGrid:
-    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds."""
-    return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES)
+def wide_grid(*, coarse: bool = False) -> LogNormGrid:
+    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds.
+
+    Coarse bins are twice as wide: three of them, side by side, have most rows of a table.
+    """
+    return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES // 2 if coarse else _WIDE_HALVES)
 
 
 def fine_grid(typical: float, n_rows: int) -> LogNormGrid:
