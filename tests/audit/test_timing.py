@@ -17,9 +17,7 @@ from dpcov.paper.queries.laplace import discrete_laplace
 pytestmark = pytest.mark.audit
 
 
-@pytest.mark.parametrize(
-    "name", ["rounded Gaussian, sd 1", "rounded Gaussian, sd 2^40", "discrete Laplace"]
-)
+@pytest.mark.parametrize("name", ["rounded Gaussian, sd 1", "rounded Gaussian, sd 2^40", "discrete Laplace"])
 def test_time_of_a_draw_is_reported(name: str) -> None:
     bits, runs = OSEntropy(), 20_000
     times, values = np.empty(runs), np.empty(runs)

@@ -45,6 +45,9 @@ _CHUNK = 1 << 13
 _HALF_WORD = np.uint64(32)
 _LOW_HALF = np.uint64((1 << 32) - 1)
 
+ROUNDING = Fraction(1, 12)
+"""What rounding adds to the variance at most; it matters where noise is as small as a unit, in counts."""
+
 
 def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> NDArray[np.int64]:
     """Draw independent normal numbers, each rounded to the nearest integer.

@@ -16,7 +16,7 @@ from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import check_blas
 from dpcov.core.lattice import Block, LatticeMap, MappedRows
-from dpcov.core.noise import rounded_gaussian
+from dpcov.core.noise import ROUNDING, rounded_gaussian
 from dpcov.core.queries.sample import sample_task
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.sampling import sampled_rows
@@ -75,7 +75,7 @@ class NoisyCounts:
     counts : ndarray of int64, shape (grid.n_bins,)
         May be negative.
     variance : Fraction
-        Of the noise of each count, before it is rounded.
+        Of the noise of each count.
     grid : LogNormGrid
         The public bins.
     n_rows : int
@@ -151,12 +151,13 @@ class NormHistogram(GaussianQuery):
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyCounts:
         """Add noise to every count, also to those of empty bins."""
         noise = rounded_gaussian(bits, self.variance, self.grid.n_bins)
-        return NoisyCounts(exact + noise, self.variance, self.grid, sampled_rows(table.n_rows, self.every))
+        read = sampled_rows(table.n_rows, self.every)
+        return NoisyCounts(exact + noise, self.variance + ROUNDING, self.grid, read)
 
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """A number of rows with rounded Gaussian noise of `variance`; may be negative."""
+    """A number of rows with noise of this variance; may be negative."""
 
     count: int
     variance: Fraction
@@ -228,7 +229,7 @@ class RowsBeyond(GaussianQuery):
         """Add noise to the sum of the bins that count."""
         del table
         noise = int(rounded_gaussian(bits, self.variance, 1)[0])
-        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, self.variance)
+        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, self.variance + ROUNDING)
 
 
 @dataclass(frozen=True)
