@@ -117,7 +117,8 @@ def _clipping_error(found: Vector, restoration: Restoration, beyond: Beyond) -> 
         restoration.region.tails, restoration.laws, restoration.factors, restoration.at_most, strict=True
     ):
         # A law tells the loss on average over its directions; where the rows agree, one of them has more.
-        uneven = 1.0 if tail.direction is not None else restoration.region.agreement.about * tail.rank
+        located = tail.direction is not None or bool(restoration.region.heavy)
+        uneven = 1.0 if located else restoration.region.agreement.about * tail.rank
         worst = (1 + max(uneven, 1.0) * (at_most - 1)) / factor - 1
         errors.append(beyond.likely / float(found[0]) if law is None else worst)
     return max(0.0, *errors)

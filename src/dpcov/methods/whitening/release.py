@@ -44,7 +44,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     restoration = (
         restore_dropped(region, dropped)
         if run.contamination
-        else restore_shrunk(region, run.n, shape @ moment @ shape, has_constant=has_constant)
+        else restore_shrunk(region, run.n, shape @ moment @ shape, counted, has_constant=has_constant)
     )
     shrinkage = 0.0
     if white.complete and not run.has_few_rows:

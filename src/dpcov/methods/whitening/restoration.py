@@ -8,16 +8,20 @@ of its columns, so the constant loses next to nothing, and the mean stays.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcov.arrays import Matrix
+from dpcov.core import NoisyCount
 from dpcov.laws import LossLaw
 from dpcov.methods.whitening.tail import VAGUE, expected_loss, fit_tail, loss_quantile, restored_quantile
 from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 
 _CONFIDENCE = 0.95
+# Standard deviations by which a count contradicts a law: 1 in 370 that are right.
+_CONTRADICTION = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,9 @@ class Restoration:
         return tuple(located)
 
 
-def restore_shrunk(region: Region, n_rows: int, white: Matrix, *, has_constant: bool) -> Restoration:
+def restore_shrunk(
+    region: Region, n_rows: int, white: Matrix, counted: NoisyCount, *, has_constant: bool
+) -> Restoration:
     """Return what shrinking rows to the region is expected to have taken.
 
     Parameters
@@ -95,13 +101,23 @@ def restore_shrunk(region: Region, n_rows: int, white: Matrix, *, has_constant: 
         Rows of the table.
     white : ndarray, shape (d, d)
         The noisy second moment of the shrunk rows, in the frame's coordinates: about white.
+    counted : NoisyCount
+        How many rows lie beyond.
     has_constant : bool
         Whether the constant is among the columns.
     """
     units = _units(region, white)
-    laws = tuple(
-        _law(tail, n_rows, unit, has_constant=has_constant)
+    fitted = [
+        fit_tail(tail.histogram, tail.radius) if unit > 0 else None
         for tail, unit in zip(region.tails, units, strict=True)
+    ]
+    shared = [
+        None if law is None else replace(law, radius=tail.radius / unit, rows=law.rows * tail.share)
+        for law, tail, unit in zip(fitted, region.tails, units, strict=True)
+    ]
+    laws = tuple(
+        None if law is None else _with_expectation(law, tail, n_rows, has_constant=has_constant)
+        for law, tail in zip(_that_agree_with(counted, shared), region.tails, strict=True)
     )
     factors = tuple(
         tail.histogram.correction(tail.radius) if law is None else 1 + law.restored
@@ -158,11 +174,30 @@ def _units(region: Region, white: Matrix) -> tuple[float, ...]:
     return tuple(math.sqrt(max(square, 0.0)) for square in squares)
 
 
-def _law(tail: Tail, n_rows: int, unit: float, *, has_constant: bool) -> LossLaw | None:
-    law = fit_tail(tail.histogram, tail.radius) if unit > 0 else None
-    if law is None:
-        return None
-    law = replace(law, radius=tail.radius / unit)
+def _that_agree_with(counted: NoisyCount, laws: Sequence[LossLaw | None]) -> Sequence[LossLaw | None]:
+    """Return the laws in proportion to how likely they make the count; none at all if they all contradict it.
+
+    Tails are fitted to rows inside the region for the most part. What lies beyond may be another matter, and
+    then its number tells.
+    """
+    if None in laws or not laws:
+        return laws
+    total = np.sum([law.rows for law in laws if law is not None], axis=0)
+    # Rows beyond vary as Poisson counts do, on top of the noise.
+    deviation = (counted.count - total) / np.sqrt(float(counted.variance) + total)
+    if np.abs(deviation).min() > _CONTRADICTION:
+        return [None] * len(laws)
+    weights = np.exp(-(deviation**2) / 2)
+    place = (np.arange(len(total)) + 0.5) / len(total)
+    chosen = np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, len(total) - 1)
+    return [
+        replace(law, rows=law.rows[chosen], shape=law.shape[chosen], spread=law.spread[chosen])
+        for law in laws
+        if law is not None
+    ]
+
+
+def _with_expectation(law: LossLaw, tail: Tail, n_rows: int, *, has_constant: bool) -> LossLaw:
     if tail.direction is not None:
         # It was clipped further out than its histogram tells: how much was lost there is vague.
         return expected_loss(law, n_rows, tail.rank, VAGUE, has_constant=False)

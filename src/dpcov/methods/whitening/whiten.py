@@ -105,7 +105,8 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         if finished or spent_up:
             return here if promising else best
         least_share = c.LEAST_ROUND if here.complete else c.LEAST_ROUND_BLIND
-        share = min(max((expected * run.every / c.AIM) ** 2, least_share), c.MOST_ROUND)
+        wanted = min(expected * run.every / c.AIM, 1.0) ** 2
+        share = min(max(wanted, least_share), c.MOST_ROUND)
         answer = run.gram(rows, look.far, share, "whitening", rule=run.rule, every=run.every)
         knowledge.answers.append(answer)
         following = _follow(run, here, knowledge)

@@ -43,10 +43,13 @@ class HeavyDirection:
         A unit vector in white coordinates; no row's constant depends on it.
     tilt : float
         How far it is off, about: the sine of an angle.
+    share : float
+        The part of the far rows that lie along it.
     """
 
     vector: Vector
     tilt: float
+    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +66,15 @@ class Tail:
         How many directions the norm has.
     direction : HeavyDirection, optional
         The only one, if it is one.
+    share : float, default 1
+        The part of the rows beyond that is meant: the others lie elsewhere.
     """
 
     histogram: FineNorms
     radius: float
     rank: int
     direction: HeavyDirection | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -152,9 +158,19 @@ def wrap(run: Run, white: White) -> Region:
     told = histogram.radius(even_count(run, rank))
     ball = cheapest_radius(histogram, told, even_count(run, run.d), agreement.about)
     ball = max(told, white.look.far) if ball is None else ball
-    around = Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
+    around = _ball_with(heavy, histogram, ball, rank, agreement)
     ellipsoid = surround(run, white, heavy, ball)
     return around if ellipsoid is None else enclose(run, white, ellipsoid, around)
+
+
+def _ball_with(
+    heavy: tuple[HeavyDirection, ...], histogram: FineNorms, radius: float, rank: int, agreement: Agreement
+) -> Region:
+    """Return a ball beyond which rows lie along some directions more than along others."""
+    along = [Tail(histogram, radius, 1, direction, direction.share) for direction in heavy]
+    left = max(1 - sum(direction.share for direction in heavy), 0.0)
+    rest = Tail(histogram, radius, max(rank - len(heavy), 1), share=left)
+    return Region(radius, (rest, *along), (1.0,) * len(heavy), agreement)
 
 
 def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], Agreement]:
@@ -182,7 +198,7 @@ def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[Heav
     rows = max(float(np.trace(outer)) * run.n / radius**2, noise)
     agreement = _agreement(float(values[-1]), noise, own, rows)
     heavy = tuple(
-        HeavyDirection(basis @ vector, noise / (2 * (value - ordinary)))
+        HeavyDirection(basis @ vector, noise / (2 * (value - ordinary)), min((value - ordinary) / rows, 1.0))
         for value, vector in reversed(list(zip(values, vectors.T, strict=True)))
         if value - ordinary > least
     )
