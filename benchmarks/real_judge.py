@@ -24,6 +24,7 @@ WHOLE, OWN = "dpcov", "dpcov, its columns"
 
 _ORACLE_RUNS = 51
 
+
 @dataclass(frozen=True)
 class ReleaseOutcome:
     """One release of a whole table, judged; the fields are those of `world_judge.Outcome` but for these.

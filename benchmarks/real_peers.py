@@ -29,9 +29,9 @@ def analytic_rho(epsilon: float, delta: float) -> float:
     """Return the rho of all Gaussian noise together that is (epsilon, delta)-DP.
 
     The analytic Gaussian mechanism (Balle and Wang 2018): noise of sensitivity over standard deviation m in
-    all, ``rho = m^2 / 2``, has ``delta = P(Z < m/2 - epsilon/m) - exp(epsilon) P(Z < -m/2 - epsilon/m)``. It is
-    more than zCDP in general allows, and what peers made of Gaussian noise alone may spend. Discrete noise of
-    a standard deviation of millions of units differs from it by nothing that counts.
+    all, ``rho = m^2 / 2``, has ``delta = P(Z < m/2 - epsilon/m) - exp(epsilon) P(Z < -m/2 - epsilon/m)``. It
+    is more than zCDP in general allows, and what peers made of Gaussian noise alone may spend. Discrete noise
+    of a standard deviation of millions of units differs from it by nothing that counts.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def analytic_rho(epsilon: float, delta: float) -> float:
 
 
 def _peer(fit: Callable[..., BoundedFit]) -> Peer:
-    def run(
+    def run(  # noqa: PLR0917 - as a peer is called
         rows: Array,
         target: int,
         predictors: Sequence[int],

@@ -232,7 +232,7 @@ class Release:
         return self._questions.partial_correlation(columns, sampling=sampling)
 
     def regress(
-        self, target: str, on: Sequence[str], *, ridge: float = 0.0, sampling: bool = False
+        self, target: str, on: Sequence[str], *, ridge: float | str = 0.0, sampling: bool = False
     ) -> Regression:
         """Explain one column by others, by least squares.
 
@@ -242,8 +242,10 @@ class Release:
             The column to explain.
         on : sequence of str
             The columns that explain it. With an intercept in the release, the constant joins them.
-        ridge : float, default 0
+        ridge : float or "auto", default 0
             Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
+            "auto" takes the one with which predictions on the raw rows are expected to be best, by the law of
+            the noise. Intervals are then for the coefficients that the raw rows give under the same penalty.
         sampling : bool, default False
             Whether errors include sampling error as well.
 
@@ -254,7 +256,9 @@ class Release:
         Raises
         ------
         UnresolvedError
-            If a combination of the predictors is below the noise, and `ridge` is 0.
+            If `ridge` is 0, and noise would make predictions worse than the mean: mostly as a combination of
+            the predictors is below the noise. One that hardly matters for the target is named in a note
+            instead.
 
         Examples
         --------

@@ -2,15 +2,15 @@
 
 *AdaSSP*: Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction and
 estimation in unbounded domain" (UAI 2018). The Gram matrix of the predictors and their products with the
-target get noise, and a ridge makes up for the noise where the Gram matrix does not exceed it. *Boosted*: Tang,
-Aydore, Kearns, Rho, Roth, Wang, Wang and Wu, "Improved differentially private regression via gradient boosting"
-(2023). The same Gram matrix serves many rounds, each of which fits what earlier ones left; residuals are
-clipped, so that little noise hides them, and the ridge is worn off.
+target get noise, and a ridge makes up for the noise where the Gram matrix does not exceed it. *Boosted*:
+Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu, "Improved differentially private regression via gradient
+boosting" (2023). The same Gram matrix serves many rounds, each of which fits what earlier ones left;
+residuals are clipped, so that little noise hides them, and the ridge is worn off.
 
 *Assume* values within public bounds. *Deviations*, all for the better: columns are brought to ``[-1, 1]`` by
 their bounds; a row is replaced, not added or removed, as everywhere here; the least eigenvalue is that of the
-noisy matrix, which the paper spends a third of the budget on; negative eigenvalues, which only noise has, become
-zero; the ridge is the norm that the noise has, not a bound on it.
+noisy matrix, which the paper spends a third of the budget on; negative eigenvalues, which only noise has,
+become zero; the ridge is the norm that the noise has, not a bound on it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def fit_adassp(curator: Curator, *, target: str, bounds: Mapping[str, tuple[floa
     Parameters
     ----------
     curator : Curator
-        Of a table with a constant column. All of its remaining budget is spent: half of it on the Gram matrix,
-        half on the products with the target.
+        Of a table with a constant column. All of its remaining budget is spent: half of it on the Gram
+        matrix, half on the products with the target.
     target : str
         The column to explain.
     bounds : mapping
@@ -149,7 +149,9 @@ def fit_boosted_adassp(
     slopes = np.zeros(len(told.lower), dtype=np.int64)
     for _ in range(rounds):
         part = (whole - for_gram) / rounds
-        products = curator.ask(BoundedProducts(told, slopes.tolist(), kept, part, "products with the residuals"))
+        products = curator.ask(
+            BoundedProducts(told, slopes.tolist(), kept, part, "products with the residuals")
+        )
         slopes += _whole_units(inverse @ products.values, slopes)
     return _to_columns(curator, told, slopes / SLOPE_UNITS, ridge)
 
@@ -159,7 +161,9 @@ def _told(curator: Curator, target: str, bounds: Mapping[str, tuple[float, float
     choice(target, "target", curator.columns, kind="column ")
     missing = [name for name in curator.columns if name not in bounds]
     if missing:
-        raise ArgumentError(f"bounds lacks {', '.join(missing)}: give a lower and an upper end for each column.")
+        raise ArgumentError(
+            f"bounds lacks {', '.join(missing)}: give a lower and an upper end for each column."
+        )
     ends = [bounds[name] for name in curator.columns]
     lower, upper = (tuple(number(end[side], "a bound") for end in ends) for side in (0, 1))
     return Bounds(lower, upper, curator.columns.index(target))

@@ -105,8 +105,8 @@ class BoundedGram(GaussianQuery):
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP for replacing one row: integer rows have squared norms of at most ``d Q^2``,
-    and the Gram matrix gets the noise of `dpcov.core.Gram` for that length (``bounded.md``).
+    *Formal guarantee.* `rho`-zCDP for replacing one row: integer rows have squared norms of at most ``d
+    Q^2``, and the Gram matrix gets the noise of `dpcov.core.Gram` for that length (``bounded.md``).
 
     Examples
     --------
@@ -173,8 +173,8 @@ class BoundedProducts(GaussianQuery):
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP for replacing one row: an integer row of norm at most ``sqrt(d) Q`` times an
-    integer residual of at most t moves the sum by at most ``2 sqrt(d) Q t``, and every entry gets discrete
+    *Formal guarantee.* `rho`-zCDP for replacing one row: an integer row of norm at most ``sqrt(d) Q`` times
+    an integer residual of at most t moves the sum by at most ``2 sqrt(d) Q t``, and every entry gets discrete
     Gaussian noise of variance ``2 d Q^2 t^2 / rho`` (``bounded.md``).
 
     Examples
@@ -310,15 +310,12 @@ class _ProductsWorker:
         return self._total
 
 
-def _to_grid(
-    block: Block, bounds: Bounds, size: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _to_grid(block: Block, bounds: Bounds, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return predictors with the constant, shape (d, rows), and the target: integers of at most `size`.
 
     Every entry comes from single operations on one number of the row and public ones, so that it is the same
     in every block, thread and machine.
     """
-    centres, halves = bounds.centres, bounds.halves
     grid = np.empty((len(bounds.lower) + 1, len(block[0])))
     # Warnings would tell about rows.
     with np.errstate(all="ignore"):
@@ -327,12 +324,12 @@ def _to_grid(
         grid[-1] = size
         hostile = ~np.isfinite(grid).all(axis=0)
         grid[:, hostile] = 0.0
-        for place, values in enumerate(grid[:-1]):
-            np.clip(values, bounds.lower[place], bounds.upper[place], out=values)
-            values -= centres[place]
-            values /= halves[place]
-            values *= size
-            np.rint(values, out=values)
-            np.clip(values, -size, size, out=values)
+        own = grid[:-1]
+        np.clip(own, np.array(bounds.lower)[:, None], np.array(bounds.upper)[:, None], out=own)
+        own -= bounds.centres[:, None]
+        own /= bounds.halves[:, None]
+        own *= size
+        np.rint(own, out=own)
+        np.clip(own, -size, size, out=own)
         grid[:, hostile] = 0.0
     return np.delete(grid, bounds.target, axis=0), grid[bounds.target].copy()
