@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.checks import count, flag
-from dpcov.core import ArgumentError, Number, Receipt
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.core import ArgumentError, Number, PrivacyCost, Receipt, resolve_budget
+from dpcov.laws import LossLaw, NoiseLaw, least_size
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
 from dpcov.linear.components import principal_components, spectrum
@@ -445,6 +446,7 @@ def release(
     dataset: str | None = None,
     purpose: str = "",
     allow_seeded: bool = False,
+    force: bool = False,
     **options: Any,
 ) -> Release:
     """Release the second-moment matrix of a table under differential privacy.
@@ -481,12 +483,20 @@ def release(
         What the release is for, for the ledger's history.
     allow_seeded : bool, default False
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
+    force : bool, default False
+        Whether to go on if the table is too small for its columns and budget to show anything.
     **options
         What the method takes, such as `radius`.
 
     Returns
     -------
     Release
+
+    Raises
+    ------
+    ArgumentError
+        If something given does not fit, or the table is so small that noise would hide every combination of
+        its columns, whatever its rows are. Nothing is spent then.
 
     Notes
     -----
@@ -509,9 +519,10 @@ def release(
     chosen = find_method(method)
     chosen.check_consent(allow_unvetted=allow_unvetted)
     limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
+    checked = None if flag(force, "force") or not chosen.gram_noise else partial(_check_size, limit, delta)
     with opened(
-        data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
-        ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
+        data, limit, method, constant=intercept, check_size=checked, columns=columns, rng=rng,
+        progress=progress, ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     return Release(
@@ -526,6 +537,23 @@ def release(
         losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
+    )
+
+
+def _check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int) -> None:
+    """Raise an `ArgumentError` if noise would hide all that any table of this size could show."""
+    least, given = least_size(n_columns), math.sqrt(limit.rho)
+    if n_rows * given > least:
+        return
+    # Rounded up, so that what is asked for is enough.
+    rows, rho = math.floor(least / given) + 1, math.nextafter(least / n_rows, math.inf) ** 2 * (1 + 1e-3)
+    budget = f"rho={rho:.3g}"
+    if delta is not None and delta > 0:
+        budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
+    raise ArgumentError(
+        f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
+        "would hide every combination of the columns, whatever the rows are. To show a single one takes at least "
+        f"{rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
     )
 
 

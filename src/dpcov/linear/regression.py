@@ -128,7 +128,7 @@ def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: f
     # Says so if nothing was released at all.
     block, factor = questions.centred
     if noise is None:
-        raise ArgumentError('ridge="auto" needs the law of the noise, which this method does not state.')
+        raise UnresolvedError('ridge="auto" needs the law of the noise, which this method does not state.')
     least = noise_norm(1, noise.sigma) * np.square(factor[chosen]).sum(axis=1)
     kept = np.diag(block)[chosen] > least
     if not kept.any():
