@@ -552,8 +552,8 @@ def _check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns
         budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
     raise ArgumentError(
         f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
-        "would hide every combination of the columns, whatever the rows are. To show a single one takes at least "
-        f"{rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
+        "would hide every combination of the columns, whatever the rows are. To show a single one takes at "
+        f"least {rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
     )
 
 
