@@ -66,8 +66,8 @@ class RegressionOutcome:
     Attributes
     ----------
     table, target, method : str
-        Which; the method is `WHOLE`, `AUTO` (the same release asked with ``ridge="auto"``), `OWN` (a release of
-        just these columns) or a peer.
+        Which; the method is `WHOLE`, `AUTO` (the same release asked with ``ridge="auto"``), `OWN` (a release
+        of just these columns) or a peer.
     predictors, run : int
         How many, and which release.
     epsilon : float

@@ -274,7 +274,8 @@ QUERIES: dict[str, tuple[Case, ...]] = {
              QUERY_RUNS, (*COMMON, "no sqrt 2", "no bounds"), "predictor from end to end"),
     ),
     "query BoundedProducts": (
-        Case("products within bounds", _bounded_products, lines([FAR, FAR], [0, 0]), lines([FAR, -FAR], [0, 0]),
+        Case("products within bounds", _bounded_products, lines([FAR, FAR], [0, 0]), lines([FAR, -FAR], [0,
+        0]),
              ZCDP, QUERY_RUNS, (*COMMON, "no bounds"), "target from end to end"),
     ),
     "query FirstAbove": (

@@ -32,7 +32,7 @@ def curator(rows: Array, rho: float = 1.0, seed: int | None = 0, *, constant: bo
 
 
 def public(n_rows: int) -> Table:
-    return Table(n_rows, 4, True, True, Lattice.for_table(n_rows, 4))  # noqa: FBT003
+    return Table(n_rows, 4, True, True, Lattice.for_table(n_rows, 4))
 
 
 def total(query: BoundedGram | BoundedProducts, rows: Array) -> NDArray[np.int64]:
@@ -57,7 +57,8 @@ def on_grid(rows: Array) -> Array:
     lower, upper = np.array(BOUNDS.lower), np.array(BOUNDS.upper)
     unit = (2 * np.clip(rows, lower, upper) - lower - upper) / (upper - lower)
     whole = np.column_stack([unit, np.ones(len(rows))])
-    return np.where(np.isfinite(rows).all(axis=1)[:, None], whole, 0.0)
+    whole[~np.isfinite(rows).all(axis=1)] = 0.0
+    return whole
 
 
 def test_sums_are_those_of_clipped_and_scaled_rows() -> None:
