@@ -55,7 +55,7 @@ def regress(
         raise ArgumentError(f"on contains the target '{target}': leave it out.")
     penalty = _choose_penalty(questions, chosen, goal, ridge)
     outlook = None if penalty.prediction is None else penalty.prediction.outlook(penalty.ridge)
-    if outlook is not None and not penalty.ridge and not penalty.left_out:
+    if outlook is not None and ridge != _AUTO and not penalty.ridge:
         _refuse_nonsense(questions, chosen, outlook, target)
     solution = _Solution(questions, chosen, goal, penalty.ridge, penalty.left_out)
     index = [*chosen, goal, *([len(questions.columns)] if questions.has_constant else [])]
