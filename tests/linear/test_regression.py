@@ -196,7 +196,7 @@ def test_the_automatic_ridge_leaves_out_a_column_below_the_noise() -> None:
 
 
 def test_the_automatic_ridge_is_never_refused() -> None:
-    # Noise is small, so no penalty is needed; but clipped rows may hide any variance, so that slopes may be wild.
+    # Noise is small, so no penalty is needed; but clipped rows may hide any variance, and slopes be wild.
     r = flat_release(standard_rows(), 1e-4, hidden=1e8, seed=0)
     with pytest.raises(dpcov.UnresolvedError):
         r.regress("y", on=["a", "b"])
