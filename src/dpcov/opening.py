@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypedDict, Unpack
 
@@ -52,9 +52,18 @@ class Access(TypedDict, total=False):
 
 @contextmanager
 def opened(
-    data: Any, limit: PrivacyCost, method: str, *, constant: bool = False, **access: Unpack[Access]
+    data: Any,
+    limit: PrivacyCost,
+    method: str,
+    *,
+    constant: bool = False,
+    check_size: Callable[[int, int], None] | None = None,
+    **access: Unpack[Access],
 ) -> Iterator[Curator]:
     """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger.
+
+    Before the ledger is charged, `check_size` gets the public numbers of rows and of columns, the constant
+    included, and may raise.
 
     Examples
     --------
@@ -80,6 +89,8 @@ def opened(
     bars = ScanBars(show=access.get("progress"))
     source = open_source(data, access.get("columns"))
     _warn_of_rounding(source, limit, constant=constant)
+    if check_size is not None:
+        check_size(source.n_rows, len(source.columns) + constant)
     with paid as budget:
         yield Curator(source, budget, bits, constant=constant, progress=bars)
 

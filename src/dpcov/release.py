@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.checks import count, flag
-from dpcov.core import ArgumentError, Number, Receipt
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.core import ArgumentError, Number, PrivacyCost, Receipt, resolve_budget
+from dpcov.laws import LossLaw, NoiseLaw, least_size
 from dpcov.ledger import Ledger
 from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
 from dpcov.linear.components import principal_components, spectrum
@@ -232,7 +233,7 @@ class Release:
         return self._questions.partial_correlation(columns, sampling=sampling)
 
     def regress(
-        self, target: str, on: Sequence[str], *, ridge: float = 0.0, sampling: bool = False
+        self, target: str, on: Sequence[str], *, ridge: float | str = 0.0, sampling: bool = False
     ) -> Regression:
         """Explain one column by others, by least squares.
 
@@ -242,8 +243,10 @@ class Release:
             The column to explain.
         on : sequence of str
             The columns that explain it. With an intercept in the release, the constant joins them.
-        ridge : float, default 0
+        ridge : float or "auto", default 0
             Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
+            "auto" takes the one with which predictions on the raw rows are expected to be best, by the law of
+            the noise. Intervals are then for the coefficients that the raw rows give under the same penalty.
         sampling : bool, default False
             Whether errors include sampling error as well.
 
@@ -254,7 +257,9 @@ class Release:
         Raises
         ------
         UnresolvedError
-            If a combination of the predictors is below the noise, and `ridge` is 0.
+            If `ridge` is 0, and noise would make predictions worse than the mean: mostly as a combination of
+            the predictors is below the noise. One that hardly matters for the target is named in a note
+            instead.
 
         Examples
         --------
@@ -441,6 +446,7 @@ def release(
     dataset: str | None = None,
     purpose: str = "",
     allow_seeded: bool = False,
+    force: bool = False,
     **options: Any,
 ) -> Release:
     """Release the second-moment matrix of a table under differential privacy.
@@ -477,12 +483,20 @@ def release(
         What the release is for, for the ledger's history.
     allow_seeded : bool, default False
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
+    force : bool, default False
+        Whether to go on if the table is too small for its columns and budget to show anything.
     **options
         What the method takes, such as `radius`.
 
     Returns
     -------
     Release
+
+    Raises
+    ------
+    ArgumentError
+        If something given does not fit, or the table is so small that noise would hide every combination of
+        its columns, whatever its rows are. Nothing is spent then.
 
     Notes
     -----
@@ -505,9 +519,10 @@ def release(
     chosen = find_method(method)
     chosen.check_consent(allow_unvetted=allow_unvetted)
     limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
+    checked = None if flag(force, "force") or not chosen.gram_noise else partial(_check_size, limit, delta)
     with opened(
-        data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
-        ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
+        data, limit, method, constant=intercept, check_size=checked, columns=columns, rng=rng,
+        progress=progress, ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     return Release(
@@ -522,6 +537,25 @@ def release(
         losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
+    )
+
+
+def _check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int) -> None:
+    """Raise an `ArgumentError` if noise would hide all that any table of this size could show."""
+    least, given = least_size(n_columns), math.sqrt(limit.rho)
+    if n_rows * given > least:
+        return
+    rows, rho = math.floor(least / given) + 1, (least / n_rows) ** 2
+    # Three digits, rounded up, so that what is named is enough.
+    digit = 10.0 ** (math.floor(math.log10(rho)) - 2)
+    rho = (math.floor(rho / digit + 1e-9) + 1) * digit
+    budget = f"rho={rho:.3g}"
+    if delta is not None and delta > 0:
+        budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
+    raise ArgumentError(
+        f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
+        "would hide every combination of the columns, whatever the rows are. To show a single one takes at "
+        f"least {rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
     )
 
 

@@ -9,7 +9,7 @@ import typer
 
 import dpcov
 from dpcov.cli.answers import print_answers
-from dpcov.cli.arguments import AsJson, read_names, read_whole
+from dpcov.cli.arguments import AsJson, read_names, read_number, read_whole, to_float
 from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
@@ -51,7 +51,13 @@ def regress(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to explain.")],
     *,
     on: Annotated[list[str], typer.Option(metavar="A,B,C", help="The columns that explain it.")],
-    ridge: Annotated[float, typer.Option(help="Penalty on squared standardised coefficients.")] = 0.0,
+    ridge: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER|auto",
+            help="Penalty on squared standardised coefficients; auto takes the one that suits the noise.",
+        ),
+    ] = "0",
     level: Level = 0.95,
     sampling: Sampling = False,
     as_json: AsJson = False,
@@ -64,7 +70,7 @@ def regress(
     ```
     """
     found = _load(context, as_json=as_json, as_csv=as_csv).regress(
-        target, read_names(on), ridge=ridge, sampling=sampling
+        target, read_names(on), ridge=_read_ridge(ridge), sampling=sampling
     )
     answers = {
         "coefficients": found.coefficients,
@@ -245,6 +251,15 @@ def _load(context: typer.Context, *, as_json: bool, as_csv: bool) -> dpcov.Relea
     if as_json and as_csv:
         raise ArgumentError("give --json or --csv, not both.")
     return dpcov.load(context.obj)
+
+
+def _read_ridge(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return to_float(read_number(text), "--ridge")
+    except typer.BadParameter:
+        raise ArgumentError(f"--ridge must be a number or auto, got '{text}'.") from None
 
 
 def _chosen(columns: list[str] | None) -> list[str] | None:
