@@ -152,3 +152,21 @@ def test_the_report_again(release: dpcov.Release, tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "spring &lt;b&gt;report" in page
     assert "Left: 1." in page
+
+
+def test_the_help_of_a_question_needs_no_release() -> None:
+    shown = run("dpcov ask regress --help")
+    assert shown.exit_code == 0
+    assert "Explain one column by others" in shown.stdout
+    assert "TARGET" in shown.stdout
+    assert "Show how columns go together" not in shown.stdout
+
+
+def test_a_question_without_a_release_is_explained(release: dpcov.Release) -> None:
+    del release
+    wrong = run("dpcov ask mean --level 0.9")
+    assert wrong.exit_code == 2
+    assert "the release comes first" in wrong.stderr
+    # A release may well be called like a question.
+    Path("out.dpcov").rename("mean")
+    assert run("dpcov ask mean mean").exit_code == 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import dpcov
 from dpcov.cli.answers import print_answers
@@ -15,7 +16,20 @@ from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
-ask = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+class _Questions(TyperGroup):
+    """Commands that follow a release; ``dpcov ask regress --help`` explains one without a release."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of a release before a question whose help is asked for."""
+        if args and args[0] in self.commands and not Path(args[0]).exists():
+            if not {"--help", "-h"} & set(args):
+                ctx.fail(f"the release comes first: dpcov ask OUT {args[0]} ..., such as flights.dpcov for OUT.")
+            args = ["OUT", *args]
+        return super().parse_args(ctx, args)
+
+
+ask = typer.Typer(cls=_Questions, add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 
 Columns = Annotated[
     list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")

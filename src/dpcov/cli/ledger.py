@@ -18,6 +18,7 @@ from dpcov.ledger.book import opening_total
 from dpcov.report.words import rounded_up
 
 ledger = typer.Typer(
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="""Make, show and close the budgets that releases are paid from.

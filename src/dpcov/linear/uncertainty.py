@@ -20,7 +20,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
 from dpcov.arrays import Array
@@ -234,6 +233,8 @@ class LossDraws:
         Up to their size their laws differ in one number only, the ratio of clipping to noise. So quantiles
         are found for some ratios and interpolated. What heavy directions add is taken as normal.
         """
+        from scipy.interpolate import PchipInterpolator  # noqa: PLC0415  (takes long, is rarely needed)
+
         draws = self._first - self._second
         scale = math.sqrt(np.square(draws).mean()) or 1.0
         angles = np.linspace(0.0, math.pi / 2, _ANGLES)
