@@ -44,7 +44,7 @@ def test_the_default_loads_no_rival() -> None:
 
 
 def test_the_package_itself_loads_hardly_anything() -> None:
-    # An interpreter alone has about 60 modules, numpy brings more than 100, all of SciPy that a release uses 500.
+    # An interpreter alone has about 60 modules, numpy brings more than 100, what a release uses of SciPy 500.
     names = all_loaded("import dpcov")
     assert len(names) < 80
     assert not {"numpy", "scipy", "narwhals", "pandas", "tqdm"} & set(names)

@@ -24,7 +24,9 @@ class _Questions(TyperGroup):
         """Put the name of a release before a question whose help is asked for."""
         if args and args[0] in self.commands and not Path(args[0]).exists():
             if not {"--help", "-h"} & set(args):
-                ctx.fail(f"the release comes first: dpcov ask OUT {args[0]} ..., such as flights.dpcov for OUT.")
+                ctx.fail(
+                    f"the release comes first: dpcov ask OUT {args[0]} ..., such as flights.dpcov for OUT."
+                )
             args = ["OUT", *args]
         return super().parse_args(ctx, args)
 
