@@ -107,6 +107,7 @@ GOOD: dict[str, Any] = {"rho": 0.5, "method": "gaussian", "radius": 6.0}
         ({"intercept": "no"}, "intercept"),
         ({"method": "gausian"}, "Did you mean 'gaussian'"),
         ({"bound": 3}, "takes no bound"),
+        ({"collumns": ["a"]}, "takes no collumns. Did you mean 'columns'"),
         ({"rng": 7}, "rng must be"),
         ({"data": np.zeros((0, 2))}, "no rows"),
         ({"data": np.zeros(5)}, "two dimensions"),

@@ -18,7 +18,7 @@ from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
 from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
-from dpcov.linear.questions import CONSTANT
+from dpcov.linear.questions import constant_name
 from dpcov.release import Release
 
 T = TypeVar("T")
@@ -205,7 +205,7 @@ def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:
 
 
 def _names(columns: tuple[str, ...], *, intercept: bool) -> tuple[str, ...]:
-    return (*columns, CONSTANT) if intercept else columns
+    return (*columns, constant_name(columns)) if intercept else columns
 
 
 def _cost_to_plain(cost: PrivacyCost) -> dict[str, str]:

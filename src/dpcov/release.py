@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from dpcov._version import VERSION
 from dpcov.arrays import Array
-from dpcov.checks import flag
+from dpcov.checks import did_you_mean, flag
 from dpcov.core import ArgumentError, Number, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
@@ -211,6 +212,10 @@ def release(
     """
     flag(intercept, "intercept")
     chosen = find_method(method)
+    for name in options:
+        near = did_you_mean([name], [*_ARGUMENTS, *chosen.parameters()])
+        if near and name not in chosen.parameters():
+            raise ArgumentError(f"dpcov.release takes no {name}. {near}")
     chosen.check_consent(allow_unvetted=allow_unvetted)
     limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
     with opened(
@@ -231,6 +236,11 @@ def release(
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
     )
+
+
+_ARGUMENTS = tuple(
+    name for name, one in inspect.signature(release).parameters.items() if one.kind is one.KEYWORD_ONLY
+)
 
 
 def second_moment(data: Any, **arguments: Any) -> Array:

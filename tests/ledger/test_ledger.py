@@ -348,3 +348,8 @@ def test_a_dataset_without_a_delta_says_so_and_which_epsilon_is_left(tmp_path: P
     ledger.check("plain", resolve_budget(epsilon=2.77, delta=1e-6))
     with pytest.raises(BudgetError):
         ledger.check("plain", resolve_budget(epsilon=2.78, delta=1e-6))
+
+
+def test_a_path_alone_makes_no_ledger() -> None:
+    with pytest.raises(ArgumentError, match=r"use Ledger\.open\('budget\.db'\)"):
+        Ledger("budget.db")  # type: ignore[arg-type]

@@ -49,6 +49,10 @@ class Ledger:
     """
 
     def __init__(self, file: LedgerFile) -> None:
+        if not isinstance(file, LedgerFile):
+            raise ArgumentError(
+                f"use Ledger.open({str(file)!r}) for a ledger that exists, Ledger.create for a new one."
+            )
         self._file = file
 
     @classmethod

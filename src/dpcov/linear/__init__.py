@@ -3,8 +3,10 @@
 Everything here is post-processing of private answers: it sees no row and needs no budget.
 """
 
-from dpcov.linear.answers import Answer, Components, Interval, Regression, Spectrum, Whitening
+from dpcov.linear.answers import Answer, Interval
+from dpcov.linear.fitted import Regression
 from dpcov.linear.questions import Questions
+from dpcov.linear.spectra import Components, Spectrum, Whitening
 from dpcov.linear.unresolved import Combination
 
 __all__ = [

@@ -9,11 +9,11 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.checks import count
-from dpcov.core import ArgumentError
-from dpcov.linear.answers import Components, Regression, Spectrum, Whitening
 from dpcov.linear.components import principal_components, spectrum
+from dpcov.linear.fitted import Regression
 from dpcov.linear.questions import Questions
 from dpcov.linear.regression import regress
+from dpcov.linear.spectra import Components, Spectrum, Whitening
 
 
 class AsksModels:
@@ -124,6 +124,8 @@ class AsksModels:
     def mahalanobis(self, rows: Any, columns: Sequence[str] | None = None) -> Array:
         """Return the Mahalanobis distance of rows (of `columns`, or of all) to the mean.
 
+        Columns of a table are found by name, those of an array by their order.
+
         Examples
         --------
         >>> import numpy as np
@@ -134,13 +136,7 @@ class AsksModels:
         array([0., 2.])
         """
         whitening = self.whiten(columns)
-        values = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        if values.ndim != 2 or values.shape[1] != len(whitening.columns):
-            raise ArgumentError(
-                f"rows must have {len(whitening.columns)} columns ({', '.join(whitening.columns)}), "
-                f"got shape {np.shape(rows)}."
-            )
-        return np.asarray(np.linalg.norm(whitening.transform(values), axis=1))
+        return np.asarray(np.linalg.norm(whitening.transform(rows), axis=1))
 
     def sample(
         self, n: int, rng: np.random.Generator | None = None, columns: Sequence[str] | None = None

@@ -37,8 +37,9 @@ def find_columns(columns: Sequence[str], names: Sequence[str] | None, argument: 
     if names is None:
         return list(range(len(columns)))
     if isinstance(names, str):
+        parts = [names] if names in columns else [part.strip() for part in names.split(",")]
         raise ArgumentError(
-            f"{argument} must be a list of column names, got the text {names!r}: use [{names!r}]."
+            f"{argument} must be a list of column names, got the text {names!r}: use {parts}."
         )
     try:
         listed = list(names)

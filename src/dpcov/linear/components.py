@@ -14,9 +14,10 @@ from dpcov.arrays import Array
 from dpcov.checks import count
 from dpcov.core import UnresolvedError
 from dpcov.laws import least_resolved
-from dpcov.linear.answers import Answer, Components, Spectrum
+from dpcov.linear.answers import Answer
 from dpcov.linear.geometry import Geometry, pair_squares
 from dpcov.linear.questions import Questions
+from dpcov.linear.spectra import Components, Spectrum
 from dpcov.linear.uncertainty import Response
 
 _TOLD_APART = 4.0

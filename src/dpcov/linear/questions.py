@@ -13,13 +13,27 @@ from dpcov.arrays import Array
 from dpcov.checks import flag
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw, least_resolved
-from dpcov.linear.answers import Answer, Whitening
+from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
+from dpcov.linear.spectra import Whitening
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
 from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
 
-CONSTANT = "constant"
+
+def constant_name(columns: Sequence[str]) -> str:
+    """Return what the constant column is called: "constant", or with strokes if a column has that name.
+
+    Examples
+    --------
+    >>> from dpcov.linear.questions import constant_name
+    >>> constant_name(["age", "constant"])
+    'constant_'
+    """
+    name = "constant"
+    while name in columns:
+        name += "_"
+    return name
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +76,11 @@ class Questions:
     def has_constant(self) -> bool:
         """Whether means and covariances can be asked for."""
         return len(self.moment) > len(self.columns)
+
+    @cached_property
+    def constant(self) -> str:
+        """What the constant column is called."""
+        return constant_name(self.columns)
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -127,7 +146,7 @@ class Questions:
 
     def second_moment(self, *, sampling: bool) -> Answer:
         """Return every entry of the released matrix."""
-        names = (*self.columns, CONSTANT) if self.has_constant else self.columns
+        names = (*self.columns, self.constant) if self.has_constant else self.columns
         if self._nothing_released() or self._constant_is_lost():
             # The matrix is what was released, but its errors have no law worth stating.
             unknown = np.full_like(self.moment, math.nan)

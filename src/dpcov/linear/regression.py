@@ -10,9 +10,10 @@ import numpy as np
 from dpcov.arrays import Array
 from dpcov.checks import number
 from dpcov.core import ArgumentError
-from dpcov.linear.answers import Answer, Regression
+from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_column, find_columns
-from dpcov.linear.questions import CONSTANT, Questions
+from dpcov.linear.fitted import Regression
+from dpcov.linear.questions import Questions
 
 
 def regress(
@@ -49,7 +50,7 @@ def regress(
     places = np.arange(len(gradients))
     names = questions.names(chosen)
     count = len(solution.coefficients)
-    labels = (*names, CONSTANT) if questions.has_constant else names
+    labels = (*names, questions.constant) if questions.has_constant else names
 
     def fit(name: str, value: float, place: int, most: float) -> Answer:
         its_response = response.select(places[count + place : count + place + 1])

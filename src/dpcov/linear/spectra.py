@@ -1,0 +1,129 @@
+"""Components, spectra and white coordinates as they are answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpcov.arrays import Array
+from dpcov.linear.answers import Answer
+from dpcov.linear.frames import make_frame
+from dpcov.linear.rows import read_rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Components:
+    """Principal components of the covariance.
+
+    Attributes
+    ----------
+    variances : Answer
+        The variance of each component, largest first.
+    explained : Answer
+        Its share of the total variance.
+    directions : Answer
+        One component a line; the coefficient of largest size is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> found = made.pca()
+    >>> found.directions.labels
+    (('PC1', 'PC2'), ('height', 'weight'))
+    >>> found.variances.values.round(-1)
+    array([140.,  20.])
+    """
+
+    variances: Answer
+    explained: Answer
+    directions: Answer
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """Return a dataframe: variances with their intervals, shares and directions, one component a line."""
+        lower, upper = self.variances.interval(level)
+        columns = {
+            "variance": self.variances.values,
+            "lower": lower,
+            "upper": upper,
+            "explained": self.explained.values,
+        }
+        directions = dict(zip(self.directions.labels[1], self.directions.values.T, strict=True))
+        return make_frame({**columns, **directions}, self.variances.labels[0])
+
+    def __repr__(self) -> str:
+        return f"{self.variances!r}\n{self.directions!r}"
+
+    def _repr_html_(self) -> str:
+        return self.variances._repr_html_() + self.directions._repr_html_()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum:
+    """Eigenvalues of the correlation matrix, and how large noise alone would make them.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Those that stand above the noise by themselves.
+    eigenvalues : Answer
+        Largest first. They are the variances of uncorrelated combinations of standardised columns.
+    floor : ndarray
+        For each, what it must exceed to stand above the noise; NaN where the law of the noise is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> found = made.spectrum()
+    >>> found.columns
+    ('height', 'weight')
+    >>> found.eigenvalues.values.round(1)
+    array([1.8, 0.2])
+    """
+
+    columns: tuple[str, ...]
+    eigenvalues: Answer
+    floor: Array
+
+    def __repr__(self) -> str:
+        return repr(self.eigenvalues)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """A map to coordinates in which the table has mean zero and the identity as covariance.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns of the rows that it takes.
+    mean : ndarray, shape (d,)
+        Subtracted from the rows first.
+    matrix : ndarray, shape (d, d)
+        The symmetric inverse root of the covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> whitening = made.whiten()
+    >>> whitening.transform([[170, 62]]).round(1) + 0.0
+    array([[0., 0.]])
+    """
+
+    columns: tuple[str, ...]
+    mean: Array
+    matrix: Array
+
+    def transform(self, rows: Any) -> Array:
+        """Return rows in white coordinates: a table of these columns, or an array in their order."""
+        return np.asarray((read_rows(rows, self.columns) - self.mean) @ self.matrix.T)
