@@ -4,6 +4,7 @@ Everything here is post-processing of private answers: it sees no row and needs 
 """
 
 from dpcov.linear.answers import Answer, Interval
+from dpcov.linear.description import Description
 from dpcov.linear.fitted import Regression
 from dpcov.linear.questions import Questions
 from dpcov.linear.spectra import Components, Spectrum, Whitening
@@ -13,6 +14,7 @@ __all__ = [
     "Answer",
     "Combination",
     "Components",
+    "Description",
     "Interval",
     "Questions",
     "Regression",

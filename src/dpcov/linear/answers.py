@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,8 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.arrays import Array
+from dpcov.core import ArgumentError
+from dpcov.linear.columns import find_label, find_labels
 from dpcov.linear.frames import html_table, make_frame, number, text_table
-from dpcov.linear.uncertainty import ErrorLaw, Response
+from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Response
+
+Names = str | Sequence[str]
 
 _MOST_COLUMNS = 8
 
@@ -70,6 +74,10 @@ class Answer:
     array([ True,  True])
     >>> bool((answer.standard_error < 0.1).all())
     True
+    >>> round(answer["height"])
+    170
+    >>> answer[["weight"]].interval(0.5).lower.round()
+    array([62.])
     """
 
     name: str
@@ -119,6 +127,43 @@ class Answer:
             return make_frame({**columns, "lower": lower, "upper": upper}, self.labels[0])
         return make_frame(dict(zip(self.labels[1], self.values.T, strict=True)), self.labels[0])
 
+    def __getitem__(self, names: Names | tuple[Names, ...]) -> Any:
+        """Return the number of a name, or the part of the answer that some names belong to.
+
+        One name, or a list of them, for each dimension: ``mean["age"]``, ``covariance["age", "height"]``,
+        ``covariance[["age", "height"], ["age", "height"]]``. A dimension that is left out stays whole.
+        """
+        wanted = names if isinstance(names, tuple) else (names,)
+        if len(wanted) > len(self.labels):
+            raise ArgumentError(
+                f"{self.name} has {len(self.labels)} dimension(s), got names for {len(wanted)}."
+            )
+        single = [isinstance(name, str) for name in wanted]
+        single += [False] * (len(self.labels) - len(wanted))
+        places = [
+            [find_label(axis, name)] if isinstance(name, str) else find_labels(axis, name)
+            for axis, name in zip(self.labels, wanted, strict=False)
+        ]
+        places += [list(range(len(axis))) for axis in self.labels[len(wanted) :]]
+        if all(single):
+            return float(self.values[tuple(place[0] for place in places)])
+        # Where one name was given its dimension goes.
+        index = np.ix_(*(np.array(place) for place in places))
+        kept = tuple(0 if one else slice(None) for one in single)
+        return replace(
+            self,
+            values=self.values[index][kept].copy(),
+            labels=tuple(
+                tuple(axis[i] for i in place)
+                for axis, place, one in zip(self.labels, places, single, strict=True)
+                if not one
+            ),
+            _given=lambda: self._response.select(index).select(kept),
+        )
+
+    # Without it, Python would try 0, 1, 2, ... as names.
+    __iter__ = None
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         if copy is False:
             return np.asarray(self.values, dtype=dtype)
@@ -152,3 +197,34 @@ class Answer:
             notes += [*self.notes, "standard errors: .standard_error, intervals: .interval()"]
         lines = [[label, *map(number, row)] for label, row in zip(self.labels[0], numbers, strict=True)]
         return head, lines, notes
+
+
+class RootAnswer(Answer):
+    """Square roots, such as standard deviations: bounds are the roots of those of the squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> spread, square = made.std(), made.variance()
+    >>> bool(np.allclose(spread.interval().upper ** 2, square.interval().upper))
+    True
+    """
+
+    @property
+    def standard_error(self) -> Array:
+        """Half the width of the central 68.3% interval."""
+        lower, upper = self.interval(ONE_SIGMA)
+        return np.where(np.isfinite(upper), (upper - lower) / 2, math.nan)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Return bounds that hold the answer of the raw rows with probability `level`, each on its own."""
+        bounds = self._law.interval(np.square(self.values), self._response, level, sampling=self.sampling)
+        lower, upper = (np.sqrt(np.maximum(bound, 0.0)) for bound in bounds)
+        return Interval(np.nan_to_num(lower), np.where(np.isnan(upper), math.inf, upper))
+
+    def differs_from_zero(self, level: float = 0.95) -> NDArray[np.bool_]:
+        """Return where the interval leaves zero out; False where there is no answer."""
+        return self._law.excludes_zero(np.square(self.values), self._response, level, sampling=self.sampling)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcov.linear.answers import Answer
+from dpcov.linear.description import Description
 from dpcov.linear.questions import Questions
 from dpcov.linear.unresolved import Combination
 
@@ -97,6 +98,36 @@ class AsksMoments:
         """
         return self._questions.variance(columns, sampling=sampling)
 
+    def std(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
+        """Return the standard deviations: roots of `variance`, as their intervals are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> round(made.std()["height"])
+        10
+        """
+        return self._questions.standard_deviation(columns, sampling=sampling)
+
+    def describe(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Description:
+        """Return mean and standard deviation of each column, and the number of complete rows.
+
+        Minimum, maximum and quantiles are no linear questions: a release cannot tell them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.describe().mean.values.round()
+        array([170.,  62.])
+        """
+        return self._questions.describe(columns, sampling=sampling)
+
     def covariance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
         """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite.
 
@@ -126,6 +157,9 @@ class AsksMoments:
                [0.8, 1. ]])
         """
         return self._questions.correlation(columns, sampling=sampling)
+
+    # As pandas calls them.
+    var, cov, corr = variance, covariance, correlation
 
     def precision(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
         """Return the inverse of the covariance.

@@ -13,8 +13,9 @@ from dpcov.arrays import Array
 from dpcov.checks import flag
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw, least_resolved
-from dpcov.linear.answers import Answer
+from dpcov.linear.answers import Answer, RootAnswer
 from dpcov.linear.columns import find_columns
+from dpcov.linear.description import Description
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.spectra import Whitening
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
@@ -170,6 +171,31 @@ class Questions:
             response,
             sampling=sampling,
             notes=self._lost_columns(chosen),
+        )
+
+    def complete_rows(self, *, sampling: bool) -> Answer:
+        """Return how many rows are complete."""
+        self.choose(None, "the number of complete rows")
+        corner = np.array([len(self.moment) - 1])
+        response = self.geometry.of_moment().select((corner, corner)).times(float(self.n_rows))
+        name = "complete rows"
+        value = np.array([self.n_rows * self.geometry.complete])
+        return self.answer(name, value, [[name]], response, sampling=sampling, limits=(0.0, self.n_rows))
+
+    def standard_deviation(self, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:
+        """Return standard deviations; sums are divided by the number of rows."""
+        squares = self.variance(columns, sampling=sampling)
+        return RootAnswer(
+            "standard deviation", np.sqrt(squares.values), squares.labels, sampling,
+            notes=squares.notes, limits=squares.limits, _given=squares._given, _law=self.law,  # noqa: SLF001
+        )  # fmt: skip
+
+    def describe(self, columns: Sequence[str] | None, *, sampling: bool) -> Description:
+        """Return mean and spread of each column, and how many rows are complete."""
+        return Description(
+            self.complete_rows(sampling=sampling),
+            self.mean(columns, sampling=sampling),
+            self.standard_deviation(columns, sampling=sampling),
         )
 
     def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:

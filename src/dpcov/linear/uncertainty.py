@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,11 @@ _EVENNESS_BESIDE_HEAVY = 2.0
 _BISECTIONS = 45
 _CHUNK = 4096
 _ANGLES = 257
-_ONE_SIGMA = 0.6826894921370859
+ONE_SIGMA = 0.6826894921370859
 _TINY = float(np.finfo(np.float64).tiny)
+
+Index = NDArray[Any] | slice | tuple[NDArray[Any] | slice | int, ...]
+"""Which of some answers: as numpy takes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +78,24 @@ class Response:
     beside: Array | None = None
     across: Array | None = None
 
-    def select(self, index: NDArray[np.int64] | tuple[NDArray[np.int64] | slice, ...] | slice) -> Self:
+    def select(self, index: Index) -> Self:
         """Return the responses of some of the answers."""
         return self._each(lambda part: part[index])
 
     def flat(self) -> Self:
         """Return the responses with a single axis for the answers."""
         return self._each(lambda part: part.reshape(self.noise.size, *part.shape[self.noise.ndim :]))
+
+    def times(self, factor: Array | float) -> Self:
+        """Return the responses of the answers times a factor, one for all or one for each."""
+        sizes = np.asarray(factor, dtype=np.float64)
+        squared = {"noise", "own", "cross"}
+        heavy = {"along", "beside", "across"}
+        scaled = {}
+        for name, part in self.parts().items():
+            scale = np.square(sizes) if name in squared else sizes
+            scaled[name] = part * (scale[..., None] if name in heavy and sizes.ndim else scale)
+        return type(self)(**scaled)
 
     def parts(self) -> dict[str, Array]:
         """Return all arrays that there are, by name."""
@@ -114,7 +128,7 @@ class ErrorLaw:
         """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
         if self._losses is None:
             return self._normal_deviation(response, sampling=sampling)
-        lower, upper = self.interval(np.zeros_like(response.noise), response, _ONE_SIGMA, sampling=sampling)
+        lower, upper = self.interval(np.zeros_like(response.noise), response, ONE_SIGMA, sampling=sampling)
         width = (upper - lower) / 2
         # What is certain has an interval of a few of the smallest numbers.
         return np.asarray(np.where(width < _TINY * 100, 0.0, width))
