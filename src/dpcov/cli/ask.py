@@ -99,6 +99,9 @@ def pca(
         int, typer.Option(parser=read_whole, metavar="COUNT", help="At most how many, largest first.")
     ] = 5,
     columns: Columns = None,
+    standardize: Annotated[
+        bool, typer.Option(help="Bring each column to a variance of 1 first, whatever its unit.")
+    ] = True,
     level: Level = 0.95,
     sampling: Sampling = False,
     as_json: AsJson = False,
@@ -115,11 +118,12 @@ def pca(
         raise ArgumentError(f"--components must be at least 1, got {components}.")
     chosen = _chosen(columns)
     count = min(components, len(release.columns if chosen is None else chosen))
-    found = release.pca(count, chosen, sampling=sampling)
+    found = release.pca(count, chosen, standardize=standardize, sampling=sampling)
     answers = {
         "variances": found.variances,
         "explained": found.explained,
         "directions": found.directions,
+        "loadings": found.loadings,
     }
     print_answers(answers, level, as_json=as_json, as_csv=as_csv)
 

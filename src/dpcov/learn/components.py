@@ -42,7 +42,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     n_components_ : int
         The number of components.
     release_ : Release
-        For any other linear question; ``release_.pca()`` gives these numbers with intervals.
+        For any other linear question; ``release_.pca(standardize=False)`` gives these numbers with intervals.
     receipt_ : Receipt
         The budget that `fit` spent, query by query.
 
@@ -89,7 +89,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
             count(self.n_components, "n_components", at_most=n_features)
 
     def _learn(self, made: Release, features: Sequence[str]) -> None:
-        found = made.pca(self.n_components, features)
+        found = made.pca(self.n_components, features, standardize=False)
         self.components_ = np.array(found.directions)
         self.explained_variance_ = np.array(found.variances)
         self.explained_variance_ratio_ = np.array(found.explained)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpcov.arrays import Array
 from dpcov.core import ArgumentError
 from dpcov.linear.columns import find_label, find_labels
 from dpcov.linear.frames import html_table, make_frame, number, text_table
-from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Response
+from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Index, Response
 
 Names = str | Sequence[str]
 
@@ -158,7 +158,7 @@ class Answer:
                 for axis, place, one in zip(self.labels, places, single, strict=True)
                 if not one
             ),
-            _given=lambda: self._response.select(index).select(kept),
+            _given=partial(_selected, self, index, kept),
         )
 
     # Without it, Python would try 0, 1, 2, ... as names.
@@ -197,6 +197,11 @@ class Answer:
             notes += [*self.notes, "standard errors: .standard_error, intervals: .interval()"]
         lines = [[label, *map(number, row)] for label, row in zip(self.labels[0], numbers, strict=True)]
         return head, lines, notes
+
+
+def _selected(answer: Answer, index: Index, kept: Index) -> Response:
+    """Return the responses of a part of an answer; a function, so that the part can be pickled."""
+    return answer._response.select(index).select(kept)  # noqa: SLF001
 
 
 class RootAnswer(Answer):

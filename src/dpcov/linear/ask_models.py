@@ -69,9 +69,22 @@ class AsksModels:
         n_components: int | None = None,
         columns: Sequence[str] | None = None,
         *,
+        standardize: bool = True,
         sampling: bool = False,
     ) -> Components:
-        """Return the principal components of the covariance, largest first.
+        """Return the principal components, largest first.
+
+        Parameters
+        ----------
+        n_components : int, optional
+            How many; all by default.
+        columns : sequence of str, optional
+            Of which columns; of all by default.
+        standardize : bool, default True
+            Whether each column is brought to a variance of 1 first, which makes them components of the
+            correlation matrix. Without, a column with a large unit is a component by itself.
+        sampling : bool, default False
+            Whether errors include sampling error as well.
 
         Examples
         --------
@@ -81,11 +94,15 @@ class AsksModels:
         >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
         >>> found = made.pca(1)
         >>> found.directions.values.round(1)
-        array([[0.8, 0.6]])
+        array([[0.7, 0.7]])
         >>> found.explained.values.round(1)
         array([0.9])
+        >>> made.pca(1, standardize=False).directions.values.round(1)
+        array([[0.8, 0.6]])
         """
-        return principal_components(self._questions, n_components, columns, sampling=sampling)
+        return principal_components(
+            self._questions, n_components, columns, standardize=standardize, sampling=sampling
+        )
 
     def spectrum(self, *, sampling: bool = False) -> Spectrum:
         """Return the eigenvalues of the correlation matrix with the noise floor.

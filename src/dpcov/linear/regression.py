@@ -86,8 +86,7 @@ class _Solution:
         geometry = questions.geometry
         size, complete = len(chosen), geometry.complete
         block = [*chosen, goal]
-        centred = geometry.covariance if questions.has_constant else geometry.moment
-        covariance = centred[np.ix_(block, block)]
+        covariance = geometry.centred[np.ix_(block, block)]
         variances, own = np.diag(covariance)[:size], float(covariance[size, size])
         slopes, inverse = _solve(covariance[:size, :size], covariance[:size, size], ridge * variances)
         residual_form = np.append(-slopes, 1.0)

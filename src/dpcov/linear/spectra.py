@@ -15,16 +15,26 @@ from dpcov.linear.rows import read_rows
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Components:
-    """Principal components of the covariance.
+    """Principal components of the correlation, or of the covariance.
 
     Attributes
     ----------
+    columns : tuple of str
+        The columns that they are components of.
+    mean, scale : ndarray
+        What is subtracted from rows, and what they are divided by, before they get scores; the scale is 1
+        where the columns were not standardized.
+    n_above_noise : int or None
+        How many components have a variance above what noise alone could make; None if its law is not known.
     variances : Answer
         The variance of each component, largest first.
     explained : Answer
         Its share of the total variance.
     directions : Answer
         One component a line; the coefficient of largest size is positive.
+    loadings : Answer
+        Directions times the standard deviation of their component: of standardized columns, the correlation
+        of each column with the component.
 
     Examples
     --------
@@ -35,13 +45,28 @@ class Components:
     >>> found = made.pca()
     >>> found.directions.labels
     (('PC1', 'PC2'), ('height', 'weight'))
-    >>> found.variances.values.round(-1)
-    array([140.,  20.])
+    >>> found.variances.values.round(1)
+    array([1.8, 0.2])
+    >>> found.scores({"height": 180, "weight": 70}).round()
+    array([[ 1., -0.]])
     """
 
+    columns: tuple[str, ...]
+    mean: Array
+    scale: Array
+    n_above_noise: int | None
     variances: Answer
     explained: Answer
     directions: Answer
+    loadings: Answer
+
+    def scores(self, rows: Any) -> Array:
+        """Return the coordinates of new rows along the components, one row a line.
+
+        Columns of a table are found by name, those of an array by their order.
+        """
+        standard = (read_rows(rows, self.columns) - self.mean) / self.scale
+        return np.asarray(standard @ self.directions.values.T)
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return a dataframe: variances with their intervals, shares and directions, one component a line."""
@@ -55,11 +80,16 @@ class Components:
         directions = dict(zip(self.directions.labels[1], self.directions.values.T, strict=True))
         return make_frame({**columns, **directions}, self.variances.labels[0])
 
+    def _above(self) -> str:
+        if self.n_above_noise is None:
+            return "how many components stand above the noise is not known"
+        return f"{self.n_above_noise} of {len(self.columns)} components stand above the noise"
+
     def __repr__(self) -> str:
-        return f"{self.variances!r}\n{self.directions!r}"
+        return f"{self.variances!r}\n{self.directions!r}\n{self._above()}"
 
     def _repr_html_(self) -> str:
-        return self.variances._repr_html_() + self.directions._repr_html_()
+        return f"{self.variances._repr_html_()}{self.directions._repr_html_()}<p>{self._above()}</p>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
