@@ -25,11 +25,17 @@ from dpcov.paper.theory.mixtures import log_spaced_gaussian
 from dpcov.paper.theory.recursion import recursive_error
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
+from dpcov.pictures import draw_curves
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
 _RELEASED_SHARE = 0.85
 _FEW_ROWS = 0.25
 _LARGEST_LEARNT = 1e6
+
+_USUAL_DELTA = 1e-6
+_PLOT_SPAN = 10.0
+_PLOT_POINTS = 13
+_LARGEST_DRAWN = 100.0
 
 _CALIBRATED = "calibrated on benchmarks"
 _THEOREM = "theorem"
@@ -117,6 +123,29 @@ class Plan:
                 return entry
         known = ", ".join(entry.method for entry in self.entries)
         raise ArgumentError(f"the plan has no method '{method}'. There are: {known}.")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the error (or the rows needed) against epsilon, for the methods that can be run.
+
+        At the plan's delta, or at 1e-6 if it has none. Rates without constants are left out. Returns the
+        axes; needs the extra ``plot``.
+        """
+        delta = self.delta if self.delta is not None else _USUAL_DELTA
+        here = self.epsilon or resolve_budget(rho=Fraction(self.rho)).epsilon(delta)
+        steps = [here * _PLOT_SPAN**step for step in np.linspace(-1, 1, _PLOT_POINTS)]
+        asked: dict[str, Any] = {
+            "n_columns": self.n_columns, "n_rows": self.n_rows, "error": self.error, "delta": delta,
+            "condition": self.condition, "failure": self.failure,
+        }  # fmt: skip
+        plans = [plan(epsilon=step, **asked) for step in steps]
+        curves = {
+            entry.method: (steps, [_drawn(one, entry.method) for one in plans])
+            for entry in self.entries
+            if entry.available and entry.basis != _RATE
+        }
+        promised = {name: curve for name, curve in curves.items() if np.isfinite(curve[1]).any()}
+        y = "relative error" if self.n_rows is not None else "rows needed"
+        return draw_curves(promised, here, f"epsilon, at delta = {delta:g}", y, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; infinite and missing numbers become None."""
@@ -361,6 +390,13 @@ def _least(needed: Callable[[float], float], rows: int, largest: float) -> float
     while excess(found) > 0:
         found += 1e-7
     return min(math.exp(found), largest)
+
+
+def _drawn(one: Plan, method: str) -> float:
+    if one.n_rows is None:
+        return one[method].rows
+    # Beyond that a matrix is noise alone.
+    return one[method].error if one[method].error < _LARGEST_DRAWN else math.nan
 
 
 def _plain(value: object) -> object:

@@ -16,6 +16,7 @@ from dpcov.core import ArgumentError
 from dpcov.linear.columns import find_label, find_labels
 from dpcov.linear.frames import html_table, make_frame, number, text_table
 from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Index, Response
+from dpcov.pictures import draw_heat_map, draw_intervals
 
 Names = str | Sequence[str]
 
@@ -126,6 +127,17 @@ class Answer:
             columns = {"estimate": self.values, "standard_error": self.standard_error}
             return make_frame({**columns, "lower": lower, "upper": upper}, self.labels[0])
         return make_frame(dict(zip(self.labels[1], self.values.T, strict=True)), self.labels[0])
+
+    def plot(self, ax: Any = None, level: float = 0.95) -> Any:
+        """Draw the numbers and return the axes: a vector with its intervals, a matrix as a heat map.
+
+        Grey is what does not differ from zero at `level`. Needs the extra ``plot``.
+        """
+        told = self.differs_from_zero(level)
+        if self.values.ndim == 1:
+            bounds = self.interval(level)
+            return draw_intervals(self.labels[0], self.values, bounds, told, label=self.name, axes=ax)
+        return draw_heat_map((self.labels[0], self.labels[1]), self.values, told, self.name, ax)
 
     def __getitem__(self, names: Names | tuple[Names, ...]) -> Any:
         """Return the number of a name, or the part of the answer that some names belong to.

@@ -53,14 +53,13 @@ def principal_components(
     shown = min(wanted, len(chosen))
     found = _Eigen(questions, chosen, standardize=standardize)
     labels, names = [f"PC{i + 1}" for i in range(shown)], questions.names(chosen)
-    notes = []
+    notes, lost = [], ", ".join(questions.names(left_out))
     if left_out:
-        notes.append(
-            f"Left out, because they are below the noise by themselves: {', '.join(questions.names(left_out))}."
-        )
+        notes.append(f"Left out, because they are below the noise by themselves: {lost}.")
     places = np.arange(shown)
     return Components(
         columns=names,
+        standardized=standardize,
         mean=questions.geometry.mean[chosen].copy(),
         scale=found.scale.copy(),
         n_above_noise=None if questions.noise is None else int((found.values > found.floor).sum()),

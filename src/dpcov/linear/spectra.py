@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from dpcov.arrays import Array
+from dpcov.core import ArgumentError
 from dpcov.linear.answers import Answer
 from dpcov.linear.frames import make_frame
 from dpcov.linear.rows import read_rows
+from dpcov.pictures import draw_biplot, draw_spectrum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,9 +23,10 @@ class Components:
     ----------
     columns : tuple of str
         The columns that they are components of.
+    standardized : bool
+        Whether columns were brought to a variance of 1 first.
     mean, scale : ndarray
-        What is subtracted from rows, and what they are divided by, before they get scores; the scale is 1
-        where the columns were not standardized.
+        What is subtracted from rows, and what they are divided by, before they get scores.
     n_above_noise : int or None
         How many components have a variance above what noise alone could make; None if its law is not known.
     variances : Answer
@@ -52,6 +55,7 @@ class Components:
     """
 
     columns: tuple[str, ...]
+    standardized: bool
     mean: Array
     scale: Array
     n_above_noise: int | None
@@ -67,6 +71,23 @@ class Components:
         """
         standard = (read_rows(rows, self.columns) - self.mean) / self.scale
         return np.asarray(standard @ self.directions.values.T)
+
+    def plot(self, ax: Any = None, level: float = 0.95) -> Any:
+        """Draw the columns as arrows along the first two components, and return the axes.
+
+        Of standardized columns, an arrow that reaches the circle lies wholly in this plane. Grey is a column
+        whose loadings on both components may be zero at `level`. Needs the extra ``plot``.
+        """
+        if len(self.variances) < 2:
+            raise ArgumentError("the picture needs two components; ask for more of them.")
+        told = np.any(self.loadings.differs_from_zero(level)[:2], axis=0)
+        labels = [
+            f"{name} ({share:.1%} of the variance)"
+            for name, share in zip(self.explained.labels[0][:2], self.explained.values[:2], strict=True)
+        ]
+        return draw_biplot(
+            self.columns, self.loadings.values[:2], told, (labels[0], labels[1]), ax, circle=self.standardized
+        )
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return a dataframe: variances with their intervals, shares and directions, one component a line."""
@@ -122,8 +143,15 @@ class Spectrum:
     eigenvalues: Answer
     floor: Array
 
+    def plot(self, ax: Any = None, level: float = 0.95) -> Any:
+        """Draw the eigenvalues over the floor of the noise, and return the axes; needs the extra ``plot``."""
+        return draw_spectrum(self.eigenvalues.values, self.eigenvalues.interval(level), self.floor, ax)
+
     def __repr__(self) -> str:
         return repr(self.eigenvalues)
+
+    def _repr_html_(self) -> str:
+        return self.eigenvalues._repr_html_()
 
 
 @dataclass(frozen=True, eq=False)
