@@ -26,6 +26,7 @@ from dpcov.paper.theory.recursion import recursive_error
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
 from dpcov.pictures import draw_curves
+from dpcov.tables import html_table
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
 _RELEASED_SHARE = 0.85
@@ -154,6 +155,15 @@ class Plan:
             {key: _plain(value) for key, value in asdict(entry).items()} for entry in self.entries
         ]
         return result
+
+    def _repr_html_(self) -> str:
+        by_rows = self.n_rows is not None
+        head = ["method", "error" if by_rows else "rows needed", "known from", "assumes"]
+        lines = [
+            [one.method, _shown(one.error if by_rows else one.rows), one.basis, one.assumes]
+            for one in self.entries
+        ]
+        return html_table(repr(self).partition("\n")[0], head, lines, [], text=True)
 
     def __repr__(self) -> str:
         asked = f"{self.n_rows} rows" if self.n_rows is not None else f"error {self.error:g}"

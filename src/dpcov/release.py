@@ -16,15 +16,19 @@ import numpy as np
 from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.checks import did_you_mean, flag
-from dpcov.core import ArgumentError, Number, Receipt
+from dpcov.core import ArgumentError, Number, Receipt, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
 from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
-from dpcov.linear.frames import html_table
 from dpcov.methods import find_method, methods
 from dpcov.opening import opened
+from dpcov.receipts import receipt_table
+from dpcov.tables import html_table, number
+
+# The kernel knows nothing of notebooks.
+Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,8 +134,26 @@ class Release(AsksMoments, AsksModels):
         return f"<dpcov release: {', '.join(self._facts())}>"
 
     def _repr_html_(self) -> str:
-        lines = [[column, ""] for column in self.columns]
-        return html_table("dpcov release: " + ", ".join(self._facts()), ["column", ""], lines, [])
+        from dpcov.report.words import USUAL_DELTAS, headline  # noqa: PLC0415  (the report knows releases)
+
+        title = f"dpcov release: {headline(self.receipt, USUAL_DELTAS[1])}"
+        facts = [f"{self.n_rows:,} rows, each protected by itself", *self._facts()[1:]]
+        try:
+            if not self.intercept:
+                spreads = np.sqrt(np.diag(self.second_moment().values)[: len(self.columns)])
+                lines = [[name, number(v)] for name, v in zip(self.columns, spreads, strict=True)]
+                return html_table(title, ["column", "root mean square"], lines, [", ".join(facts)])
+            told = self.describe()
+        except UnresolvedError as error:
+            lines = [[name, "below the noise"] for name in self.columns]
+            return html_table(title, ["column", ""], lines, [", ".join(facts), str(error)])
+        facts.insert(1, f"about {min(float(told.complete_rows) / self.n_rows, 1.0):.1%} of them complete")
+        lines = [
+            [name, number(mean), number(spread)]
+            for name, mean, spread in zip(self.columns, told.mean.values, told.std.values, strict=True)
+        ]
+        head = ["column", "mean", "standard deviation"]
+        return html_table(title, head, lines, [", ".join(facts), "Intervals: .describe()"])
 
 
 def release(

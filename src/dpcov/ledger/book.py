@@ -18,6 +18,7 @@ from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyC
 from dpcov.core.budget import as_fraction
 from dpcov.ledger.accounts import NOTHING, Account, Entry, OpenCharge, rounded
 from dpcov.ledger.file import LedgerFile
+from dpcov.ledger.shown import accounts_table
 
 _LONGEST_TEXT = 500
 
@@ -68,6 +69,12 @@ class Ledger:
         file = LedgerFile(Path(path))
         with file.reading():
             return cls(file)
+
+    def __repr__(self) -> str:
+        return f"<dpcov ledger: {self.path}>"
+
+    def _repr_html_(self) -> str:
+        return accounts_table(str(self.path), self.accounts())
 
     @property
     def path(self) -> Path:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError
 from dpcov.linear.columns import find_label, find_labels
-from dpcov.linear.frames import html_table, make_frame, number, text_table
 from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Index, Response
 from dpcov.pictures import draw_heat_map, draw_intervals
+from dpcov.tables import html_table, make_frame, number, shade, text_table
 
 Names = str | Sequence[str]
 
-_MOST_COLUMNS = 8
+_MOST_COLUMNS = 12
 
 
 class Interval(NamedTuple):
@@ -193,7 +193,18 @@ class Answer:
 
     def _repr_html_(self) -> str:
         head, lines, notes = self._table()
-        return html_table(self.name, head, lines, notes)
+        if self.values.ndim == 1 or self.limits != (-1.0, 1.0):
+            return html_table(self.name, head, lines, notes)
+        values, told = self.values[:, :_MOST_COLUMNS], self.differs_from_zero()[:, :_MOST_COLUMNS]
+        cells = [
+            [label, *("?" if math.isnan(v) else f"{v:.2f}" for v in row)]
+            for label, row in zip(self.labels[0], values, strict=True)
+        ]
+        styles = [
+            [shade(v, told=t) for v, t in zip(row, seen, strict=True)]
+            for row, seen in zip(values.tolist(), told.tolist(), strict=True)
+        ]
+        return html_table(self.name, head, cells, ["Grey: below the noise.", *notes], styles=styles)
 
     def _table(self) -> tuple[list[str], list[list[str]], list[str]]:
         if self.values.ndim == 1:

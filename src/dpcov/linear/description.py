@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.linear.answers import Answer
-from dpcov.linear.frames import html_table, make_frame, number, text_table
+from dpcov.tables import html_table, make_frame, number, text_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.linear.answers import Answer
-from dpcov.linear.frames import number
 from dpcov.linear.rows import read_rows
+from dpcov.tables import number
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,9 +10,9 @@ import numpy as np
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError
 from dpcov.linear.answers import Answer
-from dpcov.linear.frames import make_frame
 from dpcov.linear.rows import read_rows
 from dpcov.pictures import draw_biplot, draw_spectrum
+from dpcov.tables import make_frame
 
 
 @dataclass(frozen=True, eq=False, repr=False)

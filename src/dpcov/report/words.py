@@ -55,6 +55,26 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
     return promise, _HOLDS, _PUBLIC
 
 
+def headline(receipt: Receipt, delta: Fraction) -> str:
+    """Return the guarantee as the two numbers that the field goes by.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.core import Charge, PrivacyCost, Receipt
+    >>> from dpcov.report.words import headline
+    >>> cost = PrivacyCost(Fraction(1, 100))
+    >>> headline(Receipt(cost, (Charge("all", cost),), private=True), Fraction(1, 10**6))
+    'epsilon 0.6223 at delta 1e-06'
+    """
+    if not receipt.private:
+        return "NOT PRIVATE (seeded)"
+    epsilon = epsilon_at(receipt.spent, delta)
+    if math.isinf(epsilon):
+        return str(receipt.spent)
+    return f"epsilon {rounded_up(epsilon):g} at delta {float(delta):g}"
+
+
 def rounded_up(value: float) -> float:
     """Return a promise in four digits, never below what it is.
 
