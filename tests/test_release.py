@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
 import warnings
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcov
+from dpcov.opening import WeakGuaranteeWarning
 
 
 def rows(n_rows: int = 50_000, d: int = 3) -> NDArray[np.float64]:
@@ -123,3 +127,34 @@ def test_bad_arguments_are_refused_in_words(change: dict[str, Any], message: str
 
 def test_every_method_has_a_citation() -> None:
     assert all(method.citation and method.privacy for method in dpcov.methods())
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [({"epsilon": 1000, "delta": 1e-6}, "epsilon = 1000"), ({"epsilon": 1, "delta": 0.1}, "delta = 0.1")],
+)
+def test_a_budget_that_protects_hardly_anyone_is_not_spent_in_silence(
+    budget: dict[str, Any], told: str
+) -> None:
+    with pytest.warns(WeakGuaranteeWarning, match=f"{told}.*protects hardly anyone"):
+        made = dpcov.release(rows(), method="gaussian", radius=5.0, progress=False, **budget)
+    assert made.receipt.spent.rho > 0
+
+
+def test_a_usual_budget_is_spent_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dpcov.release(rows(), epsilon=1, delta=1e-6, method="gaussian", radius=5.0, progress=False)
+
+
+def test_a_release_knows_where_it_comes_from(tmp_path: Path) -> None:
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", rho=9)
+    made = dpcov.release(
+        rows(), epsilon=1, delta=1e-5, ledger=ledger, dataset="people", purpose="heights", progress=False
+    )
+    assert made.provenance.title == "people: heights"
+    assert made.provenance.delta == Fraction(1e-5)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", made.provenance.date)
+    made.save(tmp_path / "out.dpcov")
+    assert dpcov.load(tmp_path / "out.dpcov").provenance == made.provenance

@@ -19,6 +19,7 @@ from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import constant_name
+from dpcov.provenance import Provenance
 from dpcov.release import Release
 
 T = TypeVar("T")
@@ -82,6 +83,12 @@ def save_release(release: Release, path: str | Path) -> None:
         ],
         "diagnostics": to_plain(release.diagnostics),
         "versions": dict(release.versions),
+        "provenance": {
+            "date": release.provenance.date,
+            "dataset": release.provenance.dataset,
+            "purpose": release.provenance.purpose,
+            "delta": None if release.provenance.delta is None else str(release.provenance.delta),
+        },
     }
     write_archive(path, manifest, tables)
 
@@ -144,7 +151,16 @@ def _read_release(archive: ArchiveReader) -> Release:
         losses=_read_losses(archive, len(columns)),
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
+        provenance=_read_provenance(manifest),
     )
+
+
+def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:
+    # Releases of earlier versions say nothing of it.
+    stored = _typed(manifest.get("provenance", {}), dict)
+    date, dataset, purpose = (_typed(stored.get(name, ""), str) for name in ("date", "dataset", "purpose"))
+    delta = stored.get("delta")
+    return Provenance(date, dataset, purpose, None if delta is None else _rational(delta, "delta"))
 
 
 def _read_moment(archive: ArchiveReader, names: tuple[str, ...]) -> Array:
@@ -213,13 +229,14 @@ def _cost_to_plain(cost: PrivacyCost) -> dict[str, str]:
 
 
 def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
-    parts = []
-    for name in ("rho", "delta"):
-        text = _typed(stored[name], str)
-        if not _RATIONAL.fullmatch(text):
-            raise ValueError(f"{name} is no rational number")
-        parts.append(Fraction(text))
-    return PrivacyCost(*parts)
+    return PrivacyCost(_rational(stored["rho"], "rho"), _rational(stored["delta"], "delta"))
+
+
+def _rational(stored: Any, name: str) -> Fraction:
+    text = _typed(stored, str)
+    if not _RATIONAL.fullmatch(text):
+        raise ValueError(f"{name} is no rational number")
+    return Fraction(text)
 
 
 def to_plain(value: Any) -> Any:

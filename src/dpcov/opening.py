@@ -11,7 +11,8 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from dpcov.core import Curator, OSEntropy, PrivacyCost, SeededBits, Source
+from dpcov.core import Curator, Number, OSEntropy, PrivacyCost, SeededBits, Source
+from dpcov.core.budget import as_fraction
 from dpcov.core.lattice import Lattice
 from dpcov.ledger import Ledger, budget_for
 from dpcov.progress import ScanBars
@@ -82,6 +83,19 @@ def opened(
     _warn_of_rounding(source, limit, constant=constant)
     with paid as budget:
         yield Curator(source, budget, bits, constant=constant, progress=bars)
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """A budget is so large that the guarantee protects hardly anyone."""
+
+
+def warn_of_weakness(limit: PrivacyCost, delta: Number | None, n_rows: int) -> None:
+    """Say so if a budget protects hardly anyone: an epsilon above 10, or a delta above one in the rows."""
+    from dpcov.report.words import weakness  # noqa: PLC0415  (the report knows releases)
+
+    told = weakness(limit, None if delta is None else as_fraction(delta, "delta"), n_rows)
+    if told:
+        warnings.warn(told, WeakGuaranteeWarning, stacklevel=3)
 
 
 def _warn_of_rounding(source: Source, limit: PrivacyCost, *, constant: bool) -> None:

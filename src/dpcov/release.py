@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import platform
+import tempfile
+import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,15 @@ from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.checks import did_you_mean, flag
 from dpcov.core import ArgumentError, Number, Receipt, UnresolvedError
+from dpcov.core.budget import as_fraction
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
 from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
 from dpcov.methods import find_method, methods
-from dpcov.opening import opened
+from dpcov.opening import opened, warn_of_weakness
+from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
 from dpcov.tables import html_table, number
 
@@ -62,6 +66,8 @@ class Release(AsksMoments, AsksModels):
         What shrinking long rows took away; empty where that is not known.
     versions : mapping
         Of dpcov, numpy and Python, at the time of the release.
+    provenance : Provenance
+        When it was made, of which dataset and what for, as far as that was said.
 
     Examples
     --------
@@ -88,6 +94,7 @@ class Release(AsksMoments, AsksModels):
     losses: tuple[LossLaw, ...]
     versions: Mapping[str, str]
     _matrix: Array
+    provenance: Provenance = field(default=Provenance(), kw_only=True)
 
     @cached_property
     def _questions(self) -> Questions:
@@ -114,6 +121,39 @@ class Release(AsksMoments, AsksModels):
         from dpcov.artefact import save_release  # noqa: PLC0415 - the artefact knows releases, not they it
 
         save_release(self, path)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the page about this release, and open it in a browser unless `path` says where it goes.
+
+        One HTML file that needs no network: the guarantee in words, each column, correlations, what noise
+        hides, what was spent. Needs the extra ``report``.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write; an existing one is replaced. A new file among the temporary ones by default.
+
+        Returns
+        -------
+        Path
+            Where the page is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.report("people.html").name
+        'people.html'
+        """
+        from dpcov.report import write_report  # noqa: PLC0415  (the report knows releases)
+
+        page = Path(tempfile.mkdtemp(prefix="dpcov-")) / "release.html" if path is None else Path(path)
+        write_report(self, page, name=page.with_suffix(".dpcov").name)
+        if path is None:
+            webbrowser.open(page.as_uri())
+        return page
 
     def _facts(self) -> list[str]:
         spent = f"spent {self.receipt.spent}" + ("" if self.receipt.private else " - NOT PRIVATE (seeded)")
@@ -244,6 +284,7 @@ def release(
         data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
         ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
+        warn_of_weakness(limit, delta, curator.n_rows)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     return Release(
         columns=curator.columns,
@@ -257,6 +298,9 @@ def release(
         losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
+        provenance=Provenance(
+            today(), dataset or "", purpose, None if delta is None else as_fraction(delta, "delta")
+        ),
     )
 
 

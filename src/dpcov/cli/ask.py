@@ -224,7 +224,7 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
             for delta in USUAL_DELTAS
             if delta > receipt.spent.delta
         },
-        "guarantee": list(guarantee(receipt, USUAL_DELTAS[1])),
+        "guarantee": list(guarantee(receipt, release.provenance.delta or USUAL_DELTAS[1], release.n_rows)),
         "predicted_error": release.diagnostics.get("predicted_error"),
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }

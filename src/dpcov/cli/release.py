@@ -22,7 +22,7 @@ from dpcov.cli.report import page_file, page_of, write_page
 from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
-from dpcov.report.words import rounded_up
+from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import open_source
 
 _BYTES_PER_ENTRY = 32
@@ -223,6 +223,9 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
     print_text(f"Method: {wanted.method}, {find_method(wanted.method).status}.")
     print_text(f"It would cost {cost}. No row was used, nothing was spent.")
+    weak = weakness(cost, wanted.budget["delta"], source.n_rows)
+    if weak:
+        print_text(f"Warning: {weak}")
     if account is not None:
         print_text(f"'{account.name}' has {account.remaining} left, and {account.remaining - cost} after it.")
 

@@ -233,7 +233,7 @@ def report_data(
         vetted=known is not None and known.vetted,
         method=release.method,
         citation="" if known is None else known.citation,
-        guarantee=guarantee(receipt, delta),
+        guarantee=guarantee(receipt, delta, release.n_rows),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
         predicted_error=_rounded(float(release.diagnostics.get("predicted_error", math.nan))),
         problem=problem,

@@ -10,6 +10,8 @@ from dpcov.core import PrivacyCost, Receipt
 # Below one over the number of people that one release is about, for all but the largest tables.
 USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
 _WORDS_FOR = {10**3: "a thousand", 10**6: "a million", 10**9: "a billion"}
+LARGEST_EPSILON = 10.0
+"""Above this a guarantee protects hardly anyone."""
 _HUGE_FACTOR, _LARGEST_EXPONENT = 1e6, 700.0
 _NOT_PRIVATE = (
     "NOT PRIVATE. The noise came from a seeded generator, so anyone who knows or guesses the seed "
@@ -38,7 +40,45 @@ def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
     return cost.epsilon(delta) if delta > cost.delta else math.inf
 
 
-def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
+def weakness(cost: PrivacyCost, delta: Fraction | None, n_rows: int) -> str:
+    """Return why a budget protects hardly anyone, in a sentence; nothing if it protects.
+
+    Parameters
+    ----------
+    cost : PrivacyCost
+        What was or may be spent.
+    delta : Fraction, optional
+        The delta that the budget was given with; one in a million if there is none.
+    n_rows : int
+        The public number of rows.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.report.words import weakness
+    >>> weakness(PrivacyCost(Fraction(1, 100)), Fraction(1, 10), 1000)
+    'delta = 0.1 protects hardly anyone: with 1,000 rows, showing some of them as they are would keep it. \
+Choose a delta well below 1 / 1,000.'
+    >>> weakness(PrivacyCost(Fraction(1, 100)), Fraction(1, 10**6), 1000)
+    ''
+    """
+    given = USUAL_DELTAS[1] if delta is None else delta
+    if delta is not None and delta * n_rows > 1:
+        return (
+            f"delta = {float(delta):g} protects hardly anyone: with {n_rows:,} rows, showing some of them as "
+            f"they are would keep it. Choose a delta well below 1 / {n_rows:,}."
+        )
+    epsilon = epsilon_at(cost, given)
+    if epsilon > LARGEST_EPSILON:
+        return (
+            f"epsilon = {rounded_up(epsilon):.4g} (at delta = {float(given):g}) protects hardly anyone: what "
+            f"is released may give single rows away. 1 is common, {LARGEST_EPSILON:g} is a lot."
+        )
+    return ""
+
+
+def guarantee(receipt: Receipt, delta: Fraction, n_rows: int) -> tuple[str, ...]:
     """Return what was promised to the people in the table, sentence by sentence."""
     if not receipt.private:
         return (_NOT_PRIVATE,)
@@ -48,11 +88,23 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
     about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
     promise = (
-        "The released numbers would have come out much the same had any one row of the table been another "
-        "one. Replacing a row changes the probability of any result by at most a factor of "
+        f"{_likeness(epsilon)} Replacing a row changes the probability of any result by at most a factor of "
         f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
     )
-    return promise, _HOLDS, _PUBLIC
+    weak = weakness(receipt.spent, delta, n_rows)
+    return tuple(filter(None, (weak[:1].upper() + weak[1:], promise, _HOLDS, _PUBLIC)))
+
+
+def _likeness(epsilon: float) -> str:
+    """Return how much alike results are with one row replaced: words follow the number."""
+    replaced = "had any one row of the table been another one."
+    if epsilon <= 1:
+        return f"The released numbers would have come out much the same {replaced}"
+    if epsilon <= 3:
+        return f"The released numbers could well have come out the same {replaced}"
+    if epsilon <= LARGEST_EPSILON:
+        return f"The released numbers could have come out the same, if less likely, {replaced}"
+    return f"The released numbers may have come out quite differently {replaced}"
 
 
 def headline(receipt: Receipt, delta: Fraction) -> str:
