@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from real_judge import PEERS, WHOLE, RegressionOutcome, ReleaseOutcome, measure_table
+from real_judge import WHOLE, RegressionOutcome, ReleaseOutcome, measure_table
+from real_peers import PEERS
 from real_tables import LOADERS
 from world_answers import total
 from world_records import write_outcomes

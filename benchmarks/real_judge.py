@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from oracle import find_oracle_errors, make_reference
+from real_peers import PEERS
 from real_tables import RealTable, load_table
 from world_answers import RawAnswers, RawRegression, Tally, ask_everything, fit_raw, is_due
 from world_draws import Array
@@ -22,17 +23,6 @@ DELTA = 1e-6
 WHOLE, OWN = "dpcov", "dpcov, its columns"
 
 _ORACLE_RUNS = 51
-
-Peer = Callable[
-    [Array, int, Sequence[int], Sequence[tuple[float, float]], float, float, np.random.Generator], Array
-]
-"""Another method, called as ``peer(rows, target, predictors, bounds, epsilon, delta, rng)``.
-
-It gets the complete rows, the places of target and predictors, the bounds of every column in their order, and
-the budget; it returns one coefficient a predictor and the intercept last.
-"""
-
-PEERS: Mapping[str, Peer] = {}
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ def test_a_release_shows_its_guarantee_and_each_column() -> None:
 def test_other_releases_are_shown_as_well() -> None:
     assert "NOT PRIVATE (seeded)" in Reader(small_release(private=False)).text
     assert Reader(small_release(intercept=False)).lines[0] == ["column", "root mean square"]
-    nothing = dpcov.release(np.random.default_rng(0).normal(size=(50, 3)), rho=1e-6, progress=False)
+    nothing = dpcov.release(
+        np.random.default_rng(0).normal(size=(50, 3)), rho=1e-6, progress=False, force=True
+    )
     assert Reader(nothing).lines[1] == ["x0", "below the noise"]
 
 

@@ -185,6 +185,23 @@ def least_resolved(n_directions: int, sigma: float, hidden: float = 0.0) -> floa
     return max(RESOLVED * noise, hidden + rarely_exceeded(n_directions) * noise)
 
 
+def least_size(n_directions: int) -> float:
+    """Return what ``n sqrt(rho)`` must exceed for any table of n rows to show any direction at all.
+
+    Rows of length R at most have a variance of R^2 at most in any direction, and reach it if all lie along
+    one. A Gram matrix that spends all of rho has noise of standard deviation ``R^2 / (n sqrt(rho))`` on its
+    diagonal (``core/queries/gram.md``). So with ``n sqrt(rho)`` at most `least_resolved` of noise of size 1,
+    no direction of any table passes, in a ball of any radius.
+
+    Examples
+    --------
+    >>> from dpcov.laws import least_size
+    >>> round(least_size(101), 1)  # 30 rows and 100 columns with a constant need rho = 2 to show anything
+    42.6
+    """
+    return least_resolved(n_directions, 1.0)
+
+
 def nearest_positive_semidefinite(matrix: Matrix) -> Matrix:
     """Return the positive semidefinite matrix that is closest in Frobenius norm.
 

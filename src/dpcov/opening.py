@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from dpcov.core import Curator, Number, OSEntropy, PrivacyCost, SeededBits, Source
+from dpcov.core import (
+    ArgumentError,
+    Curator,
+    Number,
+    OSEntropy,
+    PrivacyCost,
+    SeededBits,
+    Source,
+    resolve_budget,
+)
 from dpcov.core.budget import as_fraction
 from dpcov.core.lattice import Lattice
+from dpcov.laws import least_size
 from dpcov.ledger import Ledger, budget_for
 from dpcov.progress import ScanBars
 from dpcov.sources import open_source
@@ -53,9 +63,18 @@ class Access(TypedDict, total=False):
 
 @contextmanager
 def opened(
-    data: Any, limit: PrivacyCost, method: str, *, constant: bool = False, **access: Unpack[Access]
+    data: Any,
+    limit: PrivacyCost,
+    method: str,
+    *,
+    constant: bool = False,
+    check_size: Callable[[int, int], None] | None = None,
+    **access: Unpack[Access],
 ) -> Iterator[Curator]:
     """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger.
+
+    Before the ledger is charged, `check_size` gets the public numbers of rows and of columns, the constant
+    included, and may raise.
 
     Examples
     --------
@@ -81,8 +100,27 @@ def opened(
     bars = ScanBars(show=access.get("progress"))
     source = open_source(data, access.get("columns"))
     _warn_of_rounding(source, limit, constant=constant)
+    if check_size is not None:
+        check_size(source.n_rows, len(source.columns) + constant)
     with paid as budget:
         yield Curator(source, budget, bits, constant=constant, progress=bars)
+
+
+def check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int) -> None:
+    """Raise an `ArgumentError` if noise would hide all that any table of this size could show."""
+    least, given = least_size(n_columns), math.sqrt(limit.rho)
+    if n_rows * given > least:
+        return
+    # Rounded up, so that what is asked for is enough.
+    rows, rho = math.floor(least / given) + 1, math.nextafter(least / n_rows, math.inf) ** 2 * (1 + 1e-3)
+    budget = f"rho={rho:.3g}"
+    if delta is not None and delta > 0:
+        budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
+    raise ArgumentError(
+        f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
+        "would hide every combination of the columns, whatever the rows are. To show a single one takes at "
+        f"least {rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
+    )
 
 
 class WeakGuaranteeWarning(UserWarning):

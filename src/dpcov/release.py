@@ -9,7 +9,7 @@ import tempfile
 import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
 from dpcov.methods import find_method, methods
-from dpcov.opening import opened, warn_of_weakness
+from dpcov.opening import check_size, opened, warn_of_weakness
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
 from dpcov.tables import html_table, number
@@ -212,6 +212,7 @@ def release(
     dataset: str | None = None,
     purpose: str = "",
     allow_seeded: bool = False,
+    force: bool = False,
     **options: Any,
 ) -> Release:
     """Release the second-moment matrix of a table under differential privacy.
@@ -248,12 +249,20 @@ def release(
         What the release is for, for the ledger's history.
     allow_seeded : bool, default False
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
+    force : bool, default False
+        Whether to go on if the table is too small for its columns and budget to show anything.
     **options
         What the method takes, such as `radius`.
 
     Returns
     -------
     Release
+
+    Raises
+    ------
+    ArgumentError
+        If something given does not fit, or the table is so small that noise would hide every combination of
+        its columns, whatever its rows are. Nothing is spent then.
 
     Notes
     -----
@@ -280,9 +289,10 @@ def release(
             raise ArgumentError(f"dpcov.release takes no {name}. {near}")
     chosen.check_consent(allow_unvetted=allow_unvetted)
     limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
+    checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
     with opened(
-        data, limit, method, constant=intercept, columns=columns, rng=rng, progress=progress,
-        ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
+        data, limit, method, constant=intercept, check_size=checked, columns=columns, rng=rng,
+        progress=progress, ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)

@@ -76,7 +76,7 @@ def test_a_ledger_stops_a_search_that_would_overspend(tmp_path: Path) -> None:
     ledger = book(tmp_path, 0.5)
     search = GridSearchCV(
         PrivateRidge(rho=0.2, ledger=ledger, dataset="people"),
-        {"ridge": [0.1, 0.2]},
+        {"alpha": [0.1, 0.2]},
         cv=2,
         error_score="raise",
     )
@@ -103,8 +103,8 @@ def test_from_release_charges_nothing(tmp_path: Path) -> None:
     made = dpcov.release(frame().assign(wage=target()), rho=0.5, ledger=ledger, dataset="people")
     PrivateCovariance.from_release(made)
     PrivatePCA.from_release(made, n_components=1)
-    for ridge in (0.1, 0.2):
-        PrivateRidge.from_release(made, target="wage", ridge=ridge)
+    for alpha in (0.1, 0.2):
+        PrivateRidge.from_release(made, target="wage", alpha=alpha)
     assert ledger.remaining("people").rho == Fraction(1, 2)
 
 

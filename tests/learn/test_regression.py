@@ -96,7 +96,7 @@ def test_from_release_gives_what_the_release_says() -> None:
     whole = PrivateLinearRegression.from_release(made, target="wage")
     expected = made.regress("wage", on=NAMES).coefficients.values
     assert (np.append(whole.coef_, whole.intercept_) == expected).all()
-    part = PrivateRidge.from_release(made, target="age", columns=["wage"], ridge=0.2)
+    part = PrivateRidge.from_release(made, target="age", columns=["wage"], alpha=0.2)
     assert part.coef_[0] == made.regress("age", on=["wage"], ridge=0.2).coefficients.values[0]
     assert list(part.feature_names_in_) == ["wage"]
     with pytest.raises(dpcov.ArgumentError, match="Did you mean 'wage'"):
@@ -121,10 +121,10 @@ def test_a_pipeline_of_two_spends_twice_and_says_so() -> None:
     assert list(pipeline[-1].feature_names_in_) == NAMES
 
 
-@pytest.mark.parametrize("ridge", [0, -1, float("nan"), float("inf"), True, "small"])
-def test_a_bad_penalty_is_refused(ridge: Any) -> None:
-    with pytest.raises(dpcov.ArgumentError, match="ridge must be"):
-        PrivateRidge(ridge, rho=0.5).fit(features(), target())
+@pytest.mark.parametrize("alpha", [0, -1, float("nan"), float("inf"), True, "small"])
+def test_a_bad_penalty_is_refused(alpha: Any) -> None:
+    with pytest.raises(dpcov.ArgumentError, match="alpha must be"):
+        PrivateRidge(alpha, rho=0.5).fit(features(), target())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 import dpcov
 from dpcov.cli.answers import print_answers
-from dpcov.cli.arguments import AsJson, read_names, read_whole
+from dpcov.cli.arguments import AsJson, read_names, read_number, read_whole, to_float
 from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
@@ -67,7 +67,13 @@ def regress(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to explain.")],
     *,
     on: Annotated[list[str], typer.Option(metavar="A,B,C", help="The columns that explain it.")],
-    ridge: Annotated[float, typer.Option(help="Penalty on squared standardised coefficients.")] = 0.0,
+    ridge: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER|auto",
+            help="Penalty on squared standardised coefficients; auto takes the one that suits the noise.",
+        ),
+    ] = "0",
     level: Level = 0.95,
     sampling: Sampling = False,
     as_json: AsJson = False,
@@ -80,7 +86,7 @@ def regress(
     ```
     """
     found = _load(context, as_json=as_json, as_csv=as_csv).regress(
-        target, read_names(on), ridge=ridge, sampling=sampling
+        target, read_names(on), ridge=_read_ridge(ridge), sampling=sampling
     )
     answers = {
         "coefficients": found.coefficients,
@@ -265,6 +271,10 @@ def _load(context: typer.Context, *, as_json: bool, as_csv: bool) -> dpcov.Relea
     if as_json and as_csv:
         raise ArgumentError("give --json or --csv, not both.")
     return dpcov.load(context.obj)
+
+
+def _read_ridge(text: str) -> float | str:
+    return text if text == "auto" else to_float(read_number(text), "--ridge")
 
 
 def _chosen(columns: list[str] | None) -> list[str] | None:

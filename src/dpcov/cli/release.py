@@ -77,6 +77,9 @@ def release(
     ledger: Annotated[Path | None, typer.Option(help="The ledger that pays.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger pays.")] = None,
     purpose: Annotated[str, typer.Option(help="What the release is for, for the ledger's history.")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Go on with a table too small to show anything.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     dry_run: Annotated[
         bool,
@@ -143,6 +146,7 @@ def release(
             dataset=dataset,
             purpose=purpose,
             allow_seeded=not_private,
+            force=force,
             **options,
         )
         try:

@@ -77,8 +77,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         Raises
         ------
         UnresolvedError
-            If a combination of the features is below the noise. The budget is spent then, and the
-            release kept as ``release_``; ``PrivateRidge.from_release`` can use it.
+            If noise would make predictions worse than the mean, mostly as a combination of the features is
+            below the noise. The budget is spent then, and the release kept as ``release_``;
+            ``PrivateRidge.from_release`` can use it.
         """
         rows = self._read_for_fit(X)
         target, wanted = read_target(y, len(rows))
@@ -114,7 +115,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         estimator.target_ = target
         return estimator._adopt_columns(release, features)
 
-    def _penalty(self) -> float:
+    def _penalty(self) -> float | str:
         """Return the penalty, checked before anything is spent."""
         return 0.0
 
@@ -145,10 +146,11 @@ class PrivateRidge(PrivateLinearRegression):
 
     Parameters
     ----------
-    ridge : float, default 0.01
-        Penalty on squared coefficients, each times its column's variance, as in ``Release.regress``: no unit,
-        no scaling needed. On columns of variance 1 it is ``sklearn.linear_model.Ridge`` with
-        ``alpha = ridge * n_samples``.
+    alpha : float or "auto", default "auto"
+        Penalty on squared coefficients, each times its column's variance, as `ridge` in ``Release.regress``:
+        no unit, no scaling needed. On columns of variance 1 it is ``sklearn.linear_model.Ridge`` with
+        `alpha` times ``n_samples``. "auto" takes the one with which predictions are expected to be best, by
+        the law of the noise; ``regression_.ridge`` tells which.
     rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
@@ -166,13 +168,15 @@ class PrivateRidge(PrivateLinearRegression):
     >>> import numpy as np
     >>> from dpcov.learn import PrivateRidge
     >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-    >>> PrivateRidge(ridge=1.0, rho=1).fit(people[:, :1], people[:, 1]).coef_.round(1)
+    >>> PrivateRidge(alpha=1.0, rho=1).fit(people[:, :1], people[:, 1]).coef_.round(1)
     array([0.3])
+    >>> PrivateRidge(rho=1).fit(people[:, :1], people[:, 1]).coef_.round(1)
+    array([0.6])
     """
 
     def __init__(
         self,
-        ridge: float = 0.01,
+        alpha: float | str = "auto",
         *,
         rho: Number | None = None,
         epsilon: Number | None = None,
@@ -188,7 +192,7 @@ class PrivateRidge(PrivateLinearRegression):
             rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
             ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
         )  # fmt: skip
-        self.ridge = ridge
+        self.alpha = alpha
 
-    def _penalty(self) -> float:
-        return positive(self.ridge, "ridge")
+    def _penalty(self) -> float | str:
+        return "auto" if self.alpha == "auto" else positive(self.alpha, "alpha")

@@ -24,7 +24,7 @@ class AsksModels:
         raise NotImplementedError
 
     def regress(
-        self, target: str, on: Sequence[str], *, ridge: float = 0.0, sampling: bool = False
+        self, target: str, on: Sequence[str], *, ridge: float | str = 0.0, sampling: bool = False
     ) -> Regression:
         """Explain one column by others, by least squares.
 
@@ -34,8 +34,10 @@ class AsksModels:
             The column to explain.
         on : sequence of str
             The columns that explain it. With an intercept in the release, the constant joins them.
-        ridge : float, default 0
+        ridge : float or "auto", default 0
             Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
+            "auto" takes the one with which predictions on the raw rows are expected to be best, by the law of
+            the noise. Intervals are then for the coefficients that the raw rows give under the same penalty.
         sampling : bool, default False
             Whether errors include sampling error as well.
 
@@ -46,7 +48,9 @@ class AsksModels:
         Raises
         ------
         UnresolvedError
-            If a combination of the predictors is below the noise, and `ridge` is 0.
+            If `ridge` is 0, and noise would make predictions worse than the mean: mostly as a combination of
+            the predictors is below the noise. One that hardly matters for the target is named in a note
+            instead.
 
         Examples
         --------

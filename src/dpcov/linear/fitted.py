@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,8 @@ class Regression:
     on : tuple of str
         The columns that explain it.
     ridge : float
-        The penalty on squared coefficients.
+        The penalty on squared coefficients: what was asked for, or what ``ridge="auto"`` found; infinite if
+        it left all slopes at 0. Intervals are for the coefficients that the raw rows give under this penalty.
     coefficients : Answer
         One for each predictor, and last the intercept if the release has a constant.
     residual_variance : Answer
@@ -64,12 +66,14 @@ class Regression:
         """Return the coefficients with their errors and intervals as a dataframe."""
         return self.coefficients.to_frame(level)
 
-    def _summary(self) -> str:
+    def _summary(self) -> list[str]:
         spread = math.sqrt(max(float(self.residual_variance), 0.0))
-        return f"residual sd {number(spread)}, R squared {number(float(self.r_squared))}"
+        fit = f"residual sd {number(spread)}, R squared {number(float(self.r_squared))}"
+        return [fit, *(note for note in self.r_squared.notes if note not in self.coefficients.notes)]
 
     def __repr__(self) -> str:
-        return f"{self.coefficients!r}\n{self._summary()}"
+        return "\n".join([repr(self.coefficients), *self._summary()])
 
     def _repr_html_(self) -> str:
-        return f"{self.coefficients._repr_html_()}<p>{self._summary()}</p>"
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self._summary())
+        return self.coefficients._repr_html_() + lines

@@ -114,7 +114,7 @@ class Questions:
         """The independent combinations of columns that lie below the noise."""
         if self._nothing_released() or self._constant_is_lost():
             return tuple(all_unresolved(self.columns))
-        return tuple(self._find_unresolved(range(len(self.columns))))
+        return tuple(self.find_unresolved(range(len(self.columns))))
 
     @cached_property
     def resolved(self) -> int | None:
@@ -209,7 +209,7 @@ class Questions:
             [names, names],
             self.geometry.of_products(forms),
             sampling=sampling,
-            notes=[f"{c.describe()}." for c in self._find_unresolved(chosen)],
+            notes=[f"{c.describe()}." for c in self.find_unresolved(chosen)],
         )
 
     def variance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -231,7 +231,7 @@ class Questions:
         """Return correlations; NaN for a column that is below the noise by itself."""
         chosen = self.choose(columns, "a correlation")
         names = self.names(chosen)
-        lost = [bool(self._find_unresolved([i])) for i in chosen]
+        lost = [bool(self.find_unresolved([i])) for i in chosen]
         covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
         spread = np.sqrt(np.where(lost, math.nan, np.diag(covariance)))
         values = np.clip(covariance / np.outer(spread, spread), -1.0, 1.0)
@@ -305,7 +305,7 @@ class Questions:
 
     def refuse_unresolved(self, chosen: Sequence[int], what: str, advice: str) -> None:
         """Raise an `UnresolvedError` if a combination of these columns lies below the noise."""
-        lost = self._find_unresolved(chosen)
+        lost = self.find_unresolved(chosen)
         if lost:
             reasons = "; ".join(combination.describe() for combination in lost)
             raise UnresolvedError(f"{what} cannot be answered: {reasons}. To go on, {advice}.")
@@ -319,9 +319,10 @@ class Questions:
 
     def _lost_columns(self, chosen: Sequence[int]) -> list[str]:
         """Return a note for every column that is not resolved by itself."""
-        return [f"{lost.describe()}." for i in chosen for lost in self._find_unresolved([i])]
+        return [f"{lost.describe()}." for i in chosen for lost in self.find_unresolved([i])]
 
-    def _find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
+    def find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
+        """Return the independent combinations of some columns that lie below the noise."""
         if self.noise is None:
             return []
         chosen = list(chosen)
@@ -347,7 +348,7 @@ class Questions:
     def varying(self) -> tuple[int, ...]:
         """The places of the columns that stand above the noise by themselves."""
         spreads = np.diag(self.centred[0])
-        return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self._find_unresolved([i]))
+        return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self.find_unresolved([i]))
 
     @property
     def _factor(self) -> Array:

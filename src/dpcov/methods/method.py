@@ -47,6 +47,9 @@ class Method:
     vetted : bool
         Whether it runs on exact integers and exact noise like everything else. An unvetted method proves its
         guarantee for real numbers, computes with float64, and runs only with ``allow_unvetted=True``.
+    gram_noise : bool
+        Whether its result has at least the noise of one Gram matrix that spends all: `dpcov.laws.least_size`
+        then tells from public sizes whether anything can come of it.
     reason : str
         Why there is no algorithm to run, if there is none.
     rate : str
@@ -76,6 +79,7 @@ not come from the rows.
     """Of a budget in (epsilon, delta), the share of delta that queries of its own need."""
     requires: tuple[str, ...] = ()
     vetted: bool = True
+    gram_noise: bool = False
     reason: str = ""
     rate: str = ""
 

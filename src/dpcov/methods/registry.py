@@ -15,6 +15,7 @@ _BUILT = (
         needs="nothing",
         assumes="nothing; most accurate if few rows carry much of a direction's variance",
         algorithm="dpcov.methods.whitening.method:estimate_whitening",
+        gram_noise=True,
     ),
     Method(
         name="recursive",
@@ -45,6 +46,7 @@ _BUILT = (
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
         algorithm="dpcov.methods.gaussian:estimate_gaussian",
+        gram_noise=True,
         requires=("radius",),
     ),
     Method(
