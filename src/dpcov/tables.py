@@ -65,6 +65,7 @@ def html_table(
     notes: Sequence[str],
     *,
     styles: Sequence[Sequence[str]] | None = None,
+    drawings: Sequence[str] | None = None,
     text: bool = False,
 ) -> str:
     """Return an HTML table for notebooks; every text is escaped.
@@ -81,6 +82,8 @@ def html_table(
         Below the table.
     styles : sequence of sequence of str, optional
         CSS for each cell but the first of a line, such as ``"background:#eee"``.
+    drawings : sequence of str, optional
+        HTML for one more cell of each line, put in as it is.
     text : bool, default False
         Whether cells are words, which stand to the left, and not numbers.
 
@@ -99,7 +102,8 @@ def html_table(
             f"<td style='text-align:{side};{html.escape(style)}'>{html.escape(cell)}</td>"
             for cell, style in zip(rest, given, strict=True)
         )
-        rows.append(f"<tr><th style='text-align:left'>{html.escape(first)}</th>{cells}</tr>")
+        drawn = "" if drawings is None else f"<td>{drawings[i]}</td>"
+        rows.append(f"<tr><th style='text-align:left'>{html.escape(first)}</th>{cells}{drawn}</tr>")
     more = f"<p>... and {len(lines) - _MOST_LINES} more</p>" if len(lines) > _MOST_LINES else ""
     below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
     return (

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.arrays import Array
+from dpcov.checks import share
 from dpcov.core import ArgumentError
 from dpcov.linear.columns import find_label, find_labels
 from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Index, Response
@@ -115,7 +116,16 @@ class Answer:
 
     def differs_from_zero(self, level: float = 0.95) -> NDArray[np.bool_]:
         """Return where the interval leaves zero out; False where there is no answer."""
-        return self._law.excludes_zero(self.values, self._response, level, sampling=self.sampling)
+        return self.p_values() < 1 - share(level, "level")
+
+    def p_values(self) -> Array:
+        """Return for each number how likely an error is that reaches as far as from zero to it.
+
+        The smallest value for which ``interval(1 - value)`` leaves zero out. It tests that the raw rows give
+        zero, against the noise and what clipping took; if the question was asked with ``sampling=True``, that
+        the population does.
+        """
+        return self._law.p_values(self.values, self._response, sampling=self.sampling)
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return a dataframe: for a vector with its errors and intervals, for a matrix the numbers.
@@ -253,6 +263,6 @@ class RootAnswer(Answer):
         lower, upper = (np.sqrt(np.maximum(bound, 0.0)) for bound in bounds)
         return Interval(np.nan_to_num(lower), np.where(np.isnan(upper), math.inf, upper))
 
-    def differs_from_zero(self, level: float = 0.95) -> NDArray[np.bool_]:
-        """Return where the interval leaves zero out; False where there is no answer."""
-        return self._law.excludes_zero(np.square(self.values), self._response, level, sampling=self.sampling)
+    def p_values(self) -> Array:
+        """Return for each number how likely an error is that reaches as far as from zero to it."""
+        return self._law.p_values(np.square(self.values), self._response, sampling=self.sampling)

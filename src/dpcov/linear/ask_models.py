@@ -24,16 +24,26 @@ class AsksModels:
         raise NotImplementedError
 
     def regress(
-        self, target: str, on: Sequence[str], *, ridge: float | str = 0.0, sampling: bool = False
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        intercept: bool = True,
+        ridge: float | str = 0.0,
+        sampling: bool = False,
     ) -> Regression:
         """Explain one column by others, by least squares.
 
         Parameters
         ----------
         target : str
-            The column to explain.
-        on : sequence of str
-            The columns that explain it. With an intercept in the release, the constant joins them.
+            The column to explain, or a formula such as ``"wage ~ educ + age"``, which needs the extra
+            ``formula``. Its terms are columns of the release: interactions and powers if they were released
+            as ``a:b`` and ``a^2``, categories as columns ``name[level]``, written ``C(name)``.
+        on : sequence of str, optional
+            The columns that explain it, if there is no formula.
+        intercept : bool, default True
+            Whether the constant joins them, if the release has one.
         ridge : float or "auto", default 0
             Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
             "auto" takes the one with which predictions on the raw rows are expected to be best, by the law of
@@ -59,14 +69,14 @@ class AsksModels:
         >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
         >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
         >>> fit = made.regress("weight", on=["height"])
-        >>> fit.coefficients.labels
-        (('height', 'constant'),)
-        >>> fit.coefficients.values[:1].round(1)
-        array([0.6])
-        >>> fit.predict([[180.0]]).round()
+        >>> round(fit.coefficients["height"], 1)
+        0.6
+        >>> fit.predict({"height": [180.0]}).round()
         array([68.])
+        >>> made.regress("weight ~ height").on
+        ('height',)
         """
-        return regress(self._questions, target, on, ridge, sampling=sampling)
+        return regress(self._questions, target, on, ridge, intercept=intercept, sampling=sampling)
 
     def pca(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcov.linear.answers import Answer
-from dpcov.linear.description import Description
+from dpcov.linear.description import Description, describe, standard_deviation
 from dpcov.linear.questions import Questions
 from dpcov.linear.unresolved import Combination
 
@@ -110,7 +110,7 @@ class AsksMoments:
         >>> round(made.std()["height"])
         10
         """
-        return self._questions.standard_deviation(columns, sampling=sampling)
+        return standard_deviation(self._questions, columns, sampling=sampling)
 
     def describe(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Description:
         """Return mean and standard deviation of each column, and the number of complete rows.
@@ -126,7 +126,7 @@ class AsksMoments:
         >>> made.describe().mean.values.round()
         array([170.,  62.])
         """
-        return self._questions.describe(columns, sampling=sampling)
+        return describe(self._questions, columns, sampling=sampling)
 
     def covariance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
         """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite.

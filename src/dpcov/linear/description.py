@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpcov.linear.answers import Answer
+from dpcov.linear.answers import Answer, RootAnswer
+from dpcov.linear.questions import Questions
 from dpcov.tables import html_table, make_frame, number, text_table
 
 
@@ -63,3 +65,32 @@ class Description:
         names = self.mean.labels[0]
         lines = [[name, *map(number, row)] for name, row in zip(names, numbers, strict=True)]
         return f"about {float(self.complete_rows):,.0f} complete rows", head, lines, list(self.mean.notes)
+
+
+def describe(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> Description:
+    """Return mean and spread of each column, and how many rows are complete."""
+    return Description(
+        count_complete(questions, sampling=sampling),
+        questions.mean(columns, sampling=sampling),
+        standard_deviation(questions, columns, sampling=sampling),
+    )
+
+
+def count_complete(questions: Questions, *, sampling: bool) -> Answer:
+    """Return how many rows are complete."""
+    questions.choose(None, "the number of complete rows")
+    corner = np.array([len(questions.moment) - 1])
+    response = questions.geometry.of_moment().select((corner, corner)).times(float(questions.n_rows))
+    value = np.array([questions.n_rows * questions.geometry.complete])
+    name = "complete rows"
+    limits = (0.0, float(questions.n_rows))
+    return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)
+
+
+def standard_deviation(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:
+    """Return standard deviations; sums are divided by the number of rows."""
+    squares = questions.variance(columns, sampling=sampling)
+    return RootAnswer(
+        "standard deviation", np.sqrt(squares.values), squares.labels, sampling,
+        notes=squares.notes, limits=squares.limits, _given=squares._given, _law=squares._law,  # noqa: SLF001
+    )  # fmt: skip

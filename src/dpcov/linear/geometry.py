@@ -191,6 +191,20 @@ class Geometry:
             **heavy,
         )
 
+    def products_of_gradients(self, gradients: Array, index: Sequence[int]) -> tuple[Array, Array, Array]:
+        """Return for all pairs of gradients what `of_gradients` gives for each: noise, own and cross."""
+        chosen = np.asarray(index)
+        factor = self._white_factor[chosen]
+        own = factor[:, :-1] if self.has_constant else factor
+        constant = factor[:, -1] if self.has_constant else np.zeros(len(chosen))
+        mapped = gradients @ self.noise_gram[np.ix_(chosen, chosen)]
+        white, across = own.T @ gradients @ own, own.T @ gradients @ constant
+        return (
+            np.einsum("pij,qji->pq", mapped, mapped, optimize=True),
+            np.einsum("pij,qij->pq", white, white, optimize=True),
+            across @ across.T,
+        )
+
     def of_gradients(self, gradients: Array, index: Sequence[int]) -> Response:
         """Respond for answers with these symmetric gradients of the second moment's block `index`."""
         chosen = np.asarray(index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,9 +13,8 @@ from dpcov.arrays import Array
 from dpcov.checks import flag
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw, least_resolved
-from dpcov.linear.answers import Answer, RootAnswer
+from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
-from dpcov.linear.description import Description
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.spectra import Whitening
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
@@ -173,31 +172,6 @@ class Questions:
             notes=self._lost_columns(chosen),
         )
 
-    def complete_rows(self, *, sampling: bool) -> Answer:
-        """Return how many rows are complete."""
-        self.choose(None, "the number of complete rows")
-        corner = np.array([len(self.moment) - 1])
-        response = self.geometry.of_moment().select((corner, corner)).times(float(self.n_rows))
-        name = "complete rows"
-        value = np.array([self.n_rows * self.geometry.complete])
-        return self.answer(name, value, [[name]], response, sampling=sampling, limits=(0.0, self.n_rows))
-
-    def standard_deviation(self, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:
-        """Return standard deviations; sums are divided by the number of rows."""
-        squares = self.variance(columns, sampling=sampling)
-        return RootAnswer(
-            "standard deviation", np.sqrt(squares.values), squares.labels, sampling,
-            notes=squares.notes, limits=squares.limits, _given=squares._given, _law=self.law,  # noqa: SLF001
-        )  # fmt: skip
-
-    def describe(self, columns: Sequence[str] | None, *, sampling: bool) -> Description:
-        """Return mean and spread of each column, and how many rows are complete."""
-        return Description(
-            self.complete_rows(sampling=sampling),
-            self.mean(columns, sampling=sampling),
-            self.standard_deviation(columns, sampling=sampling),
-        )
-
     def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
         """Return covariances; sums are divided by the number of rows."""
         chosen = self.choose(columns, "a covariance")
@@ -343,6 +317,16 @@ class Questions:
             return geometry.moment, self._factor
         factor = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
         return geometry.covariance, factor / math.sqrt(geometry.complete)
+
+    @cached_property
+    def without_constant(self) -> Questions:
+        """The complete rows as if there were no constant: for what goes through the origin."""
+        if not self.has_constant:
+            return self
+        complete, noise = self.geometry.complete, self.noise
+        if noise is not None:
+            noise = replace(noise, inverse=noise.inverse[:-1] / math.sqrt(complete))
+        return replace(self, moment=self.moment[:-1, :-1] / complete, noise=noise)
 
     @cached_property
     def varying(self) -> tuple[int, ...]:

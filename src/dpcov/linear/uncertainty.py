@@ -124,6 +124,11 @@ class ErrorLaw:
         self._complete_rows = complete_rows
         self._losses = losses
 
+    @property
+    def normal(self) -> bool:
+        """Whether errors are normal: nothing was lost to clipping as far as is known."""
+        return self._losses is None
+
     def standard_error(self, response: Response, *, sampling: bool) -> Array:
         """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
         if self._losses is None:
@@ -161,11 +166,11 @@ class ErrorLaw:
                 bound[part] = _mixture_quantile(shifts, deviations[part], probability)
         return values + bounds[0].reshape(values.shape), values + bounds[1].reshape(values.shape)
 
-    def excludes_zero(
-        self, values: Array, response: Response, level: float, *, sampling: bool
-    ) -> NDArray[np.bool_]:
-        """Whether `interval` leaves zero out, without the cost of finding its ends."""
-        lowest, highest = _ends(level)
+    def p_values(self, values: Array, response: Response, *, sampling: bool) -> Array:
+        """Return how likely errors are that reach as far as from zero to an answer, on either side.
+
+        `interval` leaves zero out where this is below one minus its level. NaN where there is no law.
+        """
         deviation = self._normal_deviation(response, sampling=sampling).ravel()
         below = np.empty(values.size)
         flat, points = response.flat(), -values.ravel()
@@ -175,13 +180,19 @@ class ErrorLaw:
             if self._losses is not None:
                 shifts = self._losses.missing(flat.select(part))
             below[part] = _mixture_below(points[part], shifts, deviation[part])
-        return np.asarray((below < lowest) | (below > highest)).reshape(values.shape)
+        return np.asarray(2 * np.minimum(below, 1 - below)).reshape(values.shape)
+
+    def normal_covariance(self, noise: Array, own: Array, cross: Array, *, sampling: bool) -> Array:
+        """Return the covariance of errors without what clipping took, from products of responses."""
+        covariance = self._sigma**2 * noise
+        if sampling:
+            covariance = covariance + (2 * own + 4 * cross) / self._complete_rows
+        return np.asarray(covariance)
 
     def _normal_deviation(self, response: Response, *, sampling: bool) -> Array:
-        variance = self._sigma**2 * response.noise
-        if sampling:
-            variance = variance + (2 * response.own + 4 * response.cross) / self._complete_rows
-        return np.asarray(np.sqrt(variance))
+        return np.sqrt(
+            self.normal_covariance(response.noise, response.own, response.cross, sampling=sampling)
+        )
 
 
 class LossDraws:
