@@ -69,12 +69,13 @@ def opened(
     *,
     constant: bool = False,
     check_size: Callable[[int, int], None] | None = None,
+    scans: int | None = None,
     **access: Unpack[Access],
 ) -> Iterator[Curator]:
     """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger.
 
     Before the ledger is charged, `check_size` gets the public numbers of rows and of columns, the constant
-    included, and may raise.
+    included, and may raise. About how many `scans` there will be is shown as they go on.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def opened(
         private=bits.private,
         allow_seeded=access.get("allow_seeded", False),
     )
-    bars = ScanBars(show=access.get("progress"))
+    bars = ScanBars(show=access.get("progress"), expected=scans)
     source = open_source(data, access.get("columns"))
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:

@@ -291,8 +291,9 @@ def release(
     limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
     checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
     with opened(
-        data, limit, method, constant=intercept, check_size=checked, columns=columns, rng=rng,
-        progress=progress, ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
+        data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
+        rng=rng, progress=progress, ledger=ledger, dataset=dataset, purpose=purpose,
+        allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)

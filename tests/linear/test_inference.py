@@ -233,7 +233,7 @@ def test_a_summary_has_what_statisticians_look_for() -> None:
     np.testing.assert_allclose(told.numbers[:, 2], exact / textbook, rtol=1e-4, atol=1e-9)
     np.testing.assert_allclose(told.numbers[:, 3], 2 * norm.sf(np.abs(exact / textbook)), atol=1e-9)
     text = str(told)
-    for words in ("rows about 2,000", "adjusted", "residual sd", "lower 95%", "are drawn from", "< 0.001"):
+    for words in ("rows about 2,000", "adjusted", "residual sd", "lower 95%", "are drawn from", "<0.001"):
         assert words in text
     assert "raw rows give" in str(make_release(table, names=NAMES).regress("y ~ a").summary(0.9))
     assert told._repr_html_().count("<svg") == 3

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 import dpcov
+from dpcov.artefact import to_plain
 from dpcov.cli.answers import print_answers
 from dpcov.cli.arguments import AsJson, read_names, read_number, read_whole, to_float
 from dpcov.cli.failures import reported
@@ -64,9 +65,16 @@ def choose(
 @reported
 def regress(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to explain.")],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="The column to explain, or a formula: 'wage ~ educ + age'."),
+    ],
     *,
-    on: Annotated[list[str], typer.Option(metavar="A,B,C", help="The columns that explain it.")],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,C", help="The columns that explain it, without a formula."),
+    ] = None,
+    intercept: Annotated[bool, typer.Option(help="Whether the constant joins them.")] = True,
     ridge: Annotated[
         str,
         typer.Option(
@@ -83,17 +91,37 @@ def regress(
 
     ```text
     dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
+    dpcov ask flights.dpcov regress 'arr_delay ~ dep_delay + C(origin)'
     ```
     """
     found = _load(context, as_json=as_json, as_csv=as_csv).regress(
-        target, read_names(on), ridge=_read_ridge(ridge), sampling=sampling
+        target,
+        read_names(on) if on else None,
+        intercept=intercept,
+        ridge=_read_ridge(ridge),
+        sampling=sampling,
     )
+    if not (as_json or as_csv):
+        print_text(str(found.summary(level)))
+        return
     answers = {
         "coefficients": found.coefficients,
         "residual_variance": found.residual_variance,
         "r_squared": found.r_squared,
     }
-    print_answers(answers, level, as_json=as_json, as_csv=as_csv)
+    tested = (
+        {}
+        if found.untested
+        else dict(zip(found.coefficients.labels[0], found.coefficients.p_values().tolist(), strict=True))
+    )
+    more = {
+        "p_values": tested,
+        "sampling": sampling,
+        "adjusted_r_squared": found.adjusted_r_squared,
+        "complete_rows": found.complete_rows,
+        "ridge": found.ridge,
+    }
+    print_answers(answers, level, as_json=as_json, as_csv=as_csv, more=to_plain(more))
 
 
 @ask.command()
@@ -174,6 +202,50 @@ def covariance(
     """
     answer = _load(context, as_json=as_json, as_csv=as_csv).covariance(_chosen(columns), sampling=sampling)
     print_answers({"covariance": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command("partial-correlation")
+@reported
+def partial_correlation(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show how columns go together, given all the others.
+
+    ```text
+    dpcov ask flights.dpcov partial-correlation --columns dep_delay,arr_delay,distance
+    ```
+    """
+    release = _load(context, as_json=as_json, as_csv=as_csv)
+    answer = release.partial_correlation(_chosen(columns), sampling=sampling)
+    print_answers({"partial_correlation": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def describe(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show mean and standard deviation of each column, and how many rows are complete.
+
+    ```text
+    dpcov ask flights.dpcov describe
+    ```
+    """
+    found = _load(context, as_json=as_json, as_csv=as_csv).describe(_chosen(columns), sampling=sampling)
+    answers = {"mean": found.mean, "std": found.std, "complete_rows": found.complete_rows}
+    print_answers(answers, level, as_json=as_json, as_csv=as_csv)
 
 
 @ask.command()

@@ -81,7 +81,7 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     questions.choose(None, "the number of complete rows")
     corner = np.array([len(questions.moment) - 1])
     response = questions.geometry.of_moment().select((corner, corner)).times(float(questions.n_rows))
-    value = np.array([questions.n_rows * questions.geometry.complete])
+    value = np.array([questions.complete_rows])
     name = "complete rows"
     limits = (0.0, float(questions.n_rows))
     return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)

@@ -99,6 +99,11 @@ class Questions:
             np.array(heavy) if heavy else None,
         )
 
+    @property
+    def complete_rows(self) -> float:
+        """About how many rows are complete: noise may have made it more than there are."""
+        return min(self.n_rows * self.geometry.complete, float(self.n_rows))
+
     @cached_property
     def law(self) -> ErrorLaw:
         """The law of the errors of all answers."""

@@ -117,7 +117,7 @@ def regress(
         ),
         residual_variance=fit("residual variance", solution.residual, 0, math.inf),
         r_squared=r_squared,
-        complete_rows=questions.n_rows * questions.geometry.complete,
+        complete_rows=questions.complete_rows,
         spreads=np.sqrt(np.diag(seen.centred[0])[[*chosen, goal]]),
         untested=_untested(seen, chosen, penalty),
         _errors=JointErrors(questions.geometry, questions.law, solution.coefficient_gradients, tuple(index)),

@@ -71,7 +71,7 @@ class Summary:
         lines = []
         for name, (value, error, score, tested, lower, upper) in zip(self.names, self.numbers, strict=True):
             z = "" if math.isnan(score) else f"{score:.2f}"
-            p = "" if math.isnan(tested) else p_text(tested).removeprefix("= ")
+            p = "" if math.isnan(tested) else p_text(tested).removeprefix("= ").replace("< ", "<")
             lines.append([name, number(value), number(error), z, p, number(lower), number(upper)])
         return head, lines
 

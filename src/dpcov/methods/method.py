@@ -50,6 +50,8 @@ class Method:
     gram_noise : bool
         Whether its result has at least the noise of one Gram matrix that spends all: `dpcov.laws.least_size`
         then tells from public sizes whether anything can come of it.
+    scans : int, optional
+        About how many times it reads the rows, where that is known.
     reason : str
         Why there is no algorithm to run, if there is none.
     rate : str
@@ -80,6 +82,7 @@ not come from the rows.
     requires: tuple[str, ...] = ()
     vetted: bool = True
     gram_noise: bool = False
+    scans: int | None = None
     reason: str = ""
     rate: str = ""
 

@@ -15,6 +15,7 @@ _BUILT = (
         needs="nothing",
         assumes="nothing; most accurate if few rows carry much of a direction's variance",
         algorithm="dpcov.methods.whitening.method:estimate_whitening",
+        scans=12,
         gram_noise=True,
     ),
     Method(
@@ -46,6 +47,7 @@ _BUILT = (
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
         algorithm="dpcov.methods.gaussian:estimate_gaussian",
+        scans=1,
         gram_noise=True,
         requires=("radius",),
     ),

@@ -117,7 +117,7 @@ def headline(receipt: Receipt, delta: Fraction) -> str:
     >>> from dpcov.report.words import headline
     >>> cost = PrivacyCost(Fraction(1, 100))
     >>> headline(Receipt(cost, (Charge("all", cost),), private=True), Fraction(1, 10**6))
-    'epsilon 0.6223 at delta 1e-06'
+    'epsilon 0.6217 at delta 1e-06'
     """
     if not receipt.private:
         return "NOT PRIVATE (seeded)"
