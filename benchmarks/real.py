@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from real_judge import WHOLE, RegressionOutcome, ReleaseOutcome, measure_table
+from real_judge import AUTO, WHOLE, RegressionOutcome, ReleaseOutcome, measure_table
 from real_peers import PEERS
 from real_tables import LOADERS
 from world_answers import total
@@ -114,14 +114,15 @@ def summarise_regressions(outcomes: Sequence[RegressionOutcome]) -> str:
                 for outcome in sorted(silent, key=lambda outcome: outcome.r_squared)[:_WORST]
             ]
         lines += [
-            f"epsilon {epsilon:g}, {WHOLE} beside {method}: " + compare(chosen, method)
+            f"epsilon {epsilon:g}, {ours} beside {method}: " + compare(chosen, method, ours)
+            for ours in (WHOLE, AUTO)
             for method in methods
-            if method != WHOLE
+            if method not in {WHOLE, AUTO}
         ]
     return "\n".join(lines)
 
 
-def compare(outcomes: Sequence[RegressionOutcome], method: str) -> str:
+def compare(outcomes: Sequence[RegressionOutcome], method: str, ours: str = WHOLE) -> str:
     """Return in how many regressions the default's median R squared is better, equal or worse.
 
     Parameters
@@ -130,12 +131,14 @@ def compare(outcomes: Sequence[RegressionOutcome], method: str) -> str:
         Of one budget.
     method : str
         What to compare the default with.
+    ours : {`WHOLE`, `AUTO`}
+        Without or with a ridge.
     """
     medians: dict[tuple[str, str, int], dict[str, list[float]]] = {}
     for outcome in outcomes:
         cell = medians.setdefault((outcome.table, outcome.target, outcome.predictors), {})
         cell.setdefault(outcome.method, []).append(outcome.r_squared)
-    gains = np.array([np.median(cell[WHOLE]) - np.median(cell[method]) for cell in medians.values()])
+    gains = np.array([np.median(cell[ours]) - np.median(cell[method]) for cell in medians.values()])
     better, worse = int((gains > _EQUAL).sum()), int((gains < -_EQUAL).sum())
     return f"better/equal/worse {better}/{len(gains) - better - worse}/{worse}"
 

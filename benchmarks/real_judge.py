@@ -20,7 +20,7 @@ from world_judge import find_false_zeros, judge_matrix, with_constant
 import dpcov
 
 DELTA = 1e-6
-WHOLE, OWN = "dpcov", "dpcov, its columns"
+WHOLE, AUTO, OWN = "dpcov", "dpcov, automatic ridge", "dpcov, its columns"
 
 _ORACLE_RUNS = 51
 
@@ -66,7 +66,8 @@ class RegressionOutcome:
     Attributes
     ----------
     table, target, method : str
-        Which; the method is `WHOLE`, `OWN` (a release of just these columns) or a peer.
+        Which; the method is `WHOLE`, `AUTO` (the same release asked with ``ridge="auto"``), `OWN` (a release
+        of just these columns) or a peer.
     predictors, run : int
         How many, and which release.
     epsilon : float
@@ -135,11 +136,13 @@ def judge_coefficients(
     }
 
 
-def _ask(release: dpcov.Release | None, target: str, on: Sequence[str]) -> tuple[Array, bool] | None:
+def _ask(
+    release: dpcov.Release | None, target: str, on: Sequence[str], ridge: float | str = 0.0
+) -> tuple[Array, bool] | None:
     if release is None:
         return None
     try:
-        fit = release.regress(target, on=on)
+        fit = release.regress(target, on=on, ridge=ridge)
     except dpcov.UnresolvedError:
         return None
     return fit.coefficients.values, bool(fit.coefficients.notes or fit.r_squared.notes)
@@ -190,7 +193,7 @@ def measure_table(
             if release is not None:
                 found.append(judge(release, epsilon, run, time.perf_counter() - start))
             for regression, (target, on) in zip(regressions, table.regressions, strict=True):
-                answers = {WHOLE: _ask(release, target, on)}
+                answers = {WHOLE: _ask(release, target, on), AUTO: _ask(release, target, on, "auto")}
                 if own:
                     answers[OWN] = _ask(_try_release(table.select([target, *on]), epsilon, rng), target, on)
                 for peer in peers:

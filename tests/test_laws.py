@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 import dpcov
 from dpcov.arrays import Array
-from dpcov.laws import least_resolved, noise_norm, rarely_exceeded
+from dpcov.laws import least_resolved, least_size, noise_norm, rarely_exceeded
 from dpcov.linear.unresolved import count_unresolved, find_unresolved
 
 
@@ -108,3 +108,16 @@ def test_without_a_law_of_the_noise_nothing_is_said() -> None:
     assert made.resolved is None
     assert made.unresolved == ()
     assert "resolved" not in repr(made)
+
+
+@pytest.mark.parametrize("d", [2, 20])
+def test_below_the_least_size_even_equal_rows_do_not_show(d: int) -> None:
+    # All rows at the radius along one direction: the largest variance that there is, 1. Seeds are fixed.
+    moment = np.zeros((d, d))
+    moment[0, 0] = 1.0
+    rng = np.random.default_rng(d)
+    for size, shows in ((least_size(d) * 0.6, False), (least_size(d) * 1.7, True)):
+        sigma = 1 / size
+        noisy = moment + sigma * noise(rng, d, 200)
+        found = np.linalg.eigvalsh(noisy)[:, -1] > least_resolved(d, sigma)
+        assert found.mean() > 0.9 if shows else found.mean() < 0.1

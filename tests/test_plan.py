@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plan_ranges import ranges
 
 import dpcov
 from dpcov.paper.theory import log_spaced_gaussian, recursive_error
@@ -93,12 +94,43 @@ def test_a_plan_can_be_read_and_stored() -> None:
     plan = dpcov.plan(n_columns=10, n_rows=100_000, rho=0.5)
     text = repr(plan)
     assert text.startswith("plan: 100000 rows, 10 columns, rho=0.5, condition 1e+06")
-    assert [line.split()[0] for line in text.splitlines()[2:]] == list(METHODS)
+    assert [line.split()[0] for line in text.splitlines()[2:-1]] == list(METHODS)
+    assert text.splitlines()[-1] == plan.describe_ranges()
     assert "no promise" in text
     assert "give delta to compare" in text
     stored = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert stored["entries"][0]["error"] == plan["whitening"].error
     assert stored["entries"][2]["error"] is None
+    assert stored["ranges"][1]["tables"] == "typical tables"
+
+
+def test_a_plan_says_for_which_tables_it_holds() -> None:
+    plan = dpcov.plan(n_columns=13, n_rows=30_000, rho=0.1)
+    gaussian, typical, uneven = plan.ranges
+    expected = plan["whitening"].error
+    assert gaussian.low < expected < gaussian.high
+    assert expected < typical.low < typical.high < uneven.high
+    assert all(kind.releases > 20 for kind in plan.ranges)
+    assert f"{100 * typical.low:.2g}% to {100 * typical.high:.2g}% (typical tables)" in plan.describe_ranges()
+    assert plan["whitening"].assumes == "Gaussian rows, an error below 0.1"
+    few = dpcov.plan(n_columns=13, n_rows=3_000, rho=0.1)
+    assert few.ranges[2].high > 1
+    assert "100% or more (rare or skewed columns)" in few.describe_ranges()
+
+
+def test_rows_for_other_tables_are_those_that_bring_the_error_down() -> None:
+    needed = dpcov.plan(n_columns=13, error=0.05, rho=0.1)
+    typical = needed.ranges[1]
+    for rows, end in ((typical.low, "low"), (typical.high, "high")):
+        after = dpcov.plan(n_columns=13, n_rows=int(rows), rho=0.1).ranges[1]
+        assert getattr(after, end) == pytest.approx(0.05, rel=0.01)
+    assert needed.describe_ranges().startswith("Half of the measured tables need so many rows")
+
+
+def test_ranges_are_those_of_the_measured_releases() -> None:
+    stored = json.loads((Path(dpcov.__file__).parent / "plan_ranges.json").read_text())
+    # `python benchmarks/plan_ranges.py` brings them up to date.
+    assert stored == ranges(RESULTS, RESULTS.with_name("world.csv"))
 
 
 def test_zcdp_with_delta_is_compared_at_the_epsilon_it_implies() -> None:

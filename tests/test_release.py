@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcov
+from dpcov.ledger import Ledger
 from dpcov.opening import WeakGuaranteeWarning
 
 
@@ -59,6 +60,35 @@ def test_the_matrix_is_valid_even_when_it_is_all_noise() -> None:
         matrix = result.second_moment().values
         assert (matrix == matrix.T).all()
         assert np.linalg.eigvalsh(matrix).min() > -1e-9 * np.abs(matrix).max()
+
+
+def test_a_table_too_small_to_show_anything_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", rho=1)
+    table = rows(30, 100)
+    with pytest.raises(dpcov.ArgumentError, match=r"too few for 101 columns.*61 rows or rho=2.03;"):
+        dpcov.release(table, rho=0.5, ledger=ledger, dataset="people")
+    assert ledger.account("people").spent.rho == 0
+    with pytest.raises(dpcov.ArgumentError, match=r"rho=2.03 \(epsilon=11.8\).*force=True"):
+        dpcov.release(table, epsilon=1, delta=1e-6)
+    made = dpcov.release(table, rho=0.5, force=True)
+    assert made.resolved == 0
+    with pytest.raises(dpcov.ArgumentError, match="force must be"):
+        dpcov.release(table, rho=0.5, force="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("n_rows", "rho", "enough"), [(61, 0.5, True), (60, 0.5, False), (30, 2.03, True)])
+def test_what_a_small_table_is_told_to_have_is_enough(n_rows: int, rho: float, enough: bool) -> None:  # noqa: FBT001
+    table = np.ones((n_rows, 100))
+    if enough:
+        dpcov.release(table, rho=rho, method="gaussian", radius=10.0)
+        return
+    with pytest.raises(dpcov.ArgumentError, match="too few"):
+        dpcov.release(table, rho=rho, method="gaussian", radius=10.0)
+
+
+def test_methods_with_other_noise_take_small_tables() -> None:
+    assert dpcov.release(rows(5, 2), rho=1, method="separate", radius=5.0).n_rows == 5
 
 
 def test_a_seed_repeats_and_marks() -> None:

@@ -112,8 +112,10 @@ def check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns:
     least, given = least_size(n_columns), math.sqrt(limit.rho)
     if n_rows * given > least:
         return
-    # Rounded up, so that what is asked for is enough.
-    rows, rho = math.floor(least / given) + 1, math.nextafter(least / n_rows, math.inf) ** 2 * (1 + 1e-3)
+    rows, rho = math.floor(least / given) + 1, (least / n_rows) ** 2
+    # Three digits, rounded up, so that what is named is enough.
+    digit = 10.0 ** (math.floor(math.log10(rho)) - 2)
+    rho = (math.floor(rho / digit + 1e-9) + 1) * digit
     budget = f"rho={rho:.3g}"
     if delta is not None and delta > 0:
         budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"

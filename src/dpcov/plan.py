@@ -1,37 +1,31 @@
 """What error to expect for so many rows, or how many rows an error needs, method by method.
 
 No table is needed and no budget is spent: the answer is a function of public numbers. It is about tables with
-light tails (Gaussian rows, eigenvalues spread evenly on a log scale); heavy tails cost more, see `Plan`.
+light tails (Gaussian rows, eigenvalues spread evenly on a log scale). Other tables cost more: `Plan.ranges`
+says how much more it was, by kind of table.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import chdtri
 
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
+from dpcov.core import ArgumentError, Number, resolve_budget
 from dpcov.methods import find_method, methods
-from dpcov.paper.queries import groups_for_noise
-from dpcov.paper.theory.bounds import Bound, least_rows
-from dpcov.paper.theory.mixtures import log_spaced_gaussian
-from dpcov.paper.theory.recursion import recursive_error
+from dpcov.paper.theory.bounds import least_rows
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
-from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
 from dpcov.pictures import draw_curves
+from dpcov.plan_errors import Case
 from dpcov.tables import html_table
-
-# Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
-_RELEASED_SHARE = 0.85
-_FEW_ROWS = 0.25
-_LARGEST_LEARNT = 1e6
 
 _USUAL_DELTA = 1e-6
 _PLOT_SPAN = 10.0
@@ -73,6 +67,27 @@ class PlanEntry:
     available: bool
 
 
+@dataclass(frozen=True)
+class PlanRange:
+    """What the default method does to tables of one kind.
+
+    Attributes
+    ----------
+    tables : str
+        The kind.
+    low, high : float
+        Errors if the rows were given, rows if the error was: half of the measured releases lie between. An
+        error of 1 or more means that a combination of columns was lost, or is noise.
+    releases : int
+        How many releases were measured.
+    """
+
+    tables: str
+    low: float
+    high: float
+    releases: int
+
+
 @dataclass(frozen=True, repr=False)
 class Plan:
     """What to expect, method by method.
@@ -92,13 +107,17 @@ class Plan:
     n_rows, error : float or None
         The one that was given.
     entries : tuple of PlanEntry
-        One answer for each method.
+        One answer for each method, for Gaussian rows.
+    ranges : tuple of PlanRange
+        For the default method: what other kinds of tables cost.
 
     Notes
     -----
     On the benchmark's Gaussian tables the errors of "whitening" were 0.84 to 1.23 times the predicted
-    ones, where those are below 0.1, and up to 4 times above; those of "gaussian" 0.75 to 2.1 times. Other
-    tables have other figures: rare 0/1 columns, heavy tails and clusters cost several times as much.
+    ones, where those are below 0.1, and up to 4 times above; those of "gaussian" 0.75 to 2.1 times. `ranges`
+    rest on releases of random tables of many families (``benchmarks/world.py``): typical ones, such as
+    clusters, categories, factors, lags and bounded values, and those with rare or skewed columns, such as
+    rare 0/1 values, counts, spikes at zero, polynomials and long tails.
 
     Examples
     --------
@@ -117,6 +136,7 @@ class Plan:
     n_rows: int | None
     error: float | None
     entries: tuple[PlanEntry, ...]
+    ranges: tuple[PlanRange, ...]
 
     def __getitem__(self, method: str) -> PlanEntry:
         for entry in self.entries:
@@ -154,6 +174,9 @@ class Plan:
         result["entries"] = [
             {key: _plain(value) for key, value in asdict(entry).items()} for entry in self.entries
         ]
+        result["ranges"] = [
+            {key: _plain(value) for key, value in asdict(kind).items()} for kind in self.ranges
+        ]
         return result
 
     def _repr_html_(self) -> str:
@@ -163,7 +186,23 @@ class Plan:
             [one.method, _shown(one.error if by_rows else one.rows), one.basis, one.assumes]
             for one in self.entries
         ]
-        return html_table(repr(self).partition("\n")[0], head, lines, [], text=True)
+        return html_table(repr(self).partition("\n")[0], head, lines, [self.describe_ranges()], text=True)
+
+    def describe_ranges(self) -> str:
+        """Return in words what the default costs, by kind of table.
+
+        Examples
+        --------
+        >>> import dpcov
+        >>> print(dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).describe_ranges()[:57])
+        Half of the measured releases of whitening have errors of
+        """
+        if self.n_rows is not None:
+            head, shown = "Half of the measured releases of whitening have errors of", _share
+        else:
+            head, shown = "Half of the measured tables need so many rows for whitening:", _shown
+        kinds = [f"{shown(kind.low)} to {shown(kind.high)} ({kind.tables})" for kind in self.ranges]
+        return f"{head} {', '.join(kinds)}."
 
     def __repr__(self) -> str:
         asked = f"{self.n_rows} rows" if self.n_rows is not None else f"error {self.error:g}"
@@ -178,7 +217,7 @@ class Plan:
         for entry in self.entries:
             value = entry.error if self.n_rows is not None else entry.rows
             lines.append(f"{entry.method:<18}{_shown(value):>12}  {entry.basis}; {entry.assumes}")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.describe_ranges()])
 
 
 def plan(
@@ -243,7 +282,7 @@ def plan(
         whole = float(epsilon) if epsilon is not None else resolve_budget(rho=rho).epsilon(delta)
         share_of_delta = find_method("aggregate").delta_share({})
         limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
-    case = _Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
+    case = Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
 
     runnable = {method.name for method in methods() if method.available}
 
@@ -266,7 +305,7 @@ def plan(
 
     learnt = whole is not None
     entries = (
-        entry("whitening", case.whitening, _CALIBRATED, "light tails, an error below 0.1"),
+        entry("whitening", case.whitening, _CALIBRATED, "Gaussian rows, an error below 0.1"),
         entry("gaussian", case.gaussian, _CALIBRATED, "light tails, a tight radius"),
         entry("recursive", case.recursive, _THEOREM, "Gaussian rows, known radius, eigenvalue and m"),
         entry("recursive-paper", case.recursive_paper, _THEOREM, "the same; its proof has gaps"),
@@ -282,124 +321,26 @@ def plan(
         entry("kothari-2021", case.rate(kothari_rows), _RATE, "sub-Gaussian rows, robust"),
         entry("alabi-2023", case.rate(alabi_rows), _RATE, "Gaussian rows, robust"),
     )
-    return Plan(d, budget, whole, case.delta, spread, chance, rows, target, entries)
+    ranges = tuple(_range(kind, case.whitening, rows, target) for kind in _measured())
+    return Plan(d, budget, whole, case.delta, spread, chance, rows, target, entries, ranges)
 
 
-@dataclass(frozen=True)
-class _Case:
-    """The public numbers of one question, and each method's error as a function of the rows."""
-
-    d: int
-    rho: float
-    epsilon: float | None
-    delta: float | None
-    condition: float
-    failure: float
-    m: float | None
-    limit: PrivacyCost
-
-    def whitening(self, rows: int) -> float:
-        """Noise of the last release, at the radius beyond which d sqrt(2 d / rho) rows are clipped."""
-        clipped = min(self.d * math.sqrt(2 * self.d / self.rho) / rows, 0.5)
-        squared = float(chdtri(self.d, clipped))
-        noise = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho))
-        predicted = noise * squared / math.sqrt(_RELEASED_SHARE)
-        # With so few rows the method looks for no directions and makes one release of the rows as they are.
-        few = noise * self.d > _FEW_ROWS
-        return max(predicted, self.gaussian(rows)) if few else predicted
-
-    def gaussian(self, rows: int) -> float:
-        """Noise of one release at the radius of the longest row, in the metric of the second moment."""
-        values = np.logspace(0, -math.log10(self.condition), self.d)
-        scale = float(np.sum(values**2) / values.sum())
-        # The squared length is about a multiple of a chi-square variable (Satterthwaite).
-        squared = scale * float(chdtri(float(values.sum()) / scale, 1 / max(rows, 2)))
-        # So many directions are about as small as the least; the rest hardly matter.
-        small = float((values[-1] / values).sum())
-        norm = math.sqrt(2 * small) * (1 - 0.5 * math.pow(small, -2 / 3))
-        return norm * squared / (rows * math.sqrt(self.rho) * float(values[-1]))
-
-    def recursive(self, rows: int) -> float:
-        return self._recursive(rows, "repaired")
-
-    def recursive_paper(self, rows: int) -> float:
-        return self._recursive(rows, "paper")
-
-    def _recursive(self, rows: int, constants: str) -> float:
-        table = log_spaced_gaussian(self.d, self.condition)
-        radius, least = table.radius_of(rows, self.failure / 2), table.least_eigenvalue
-        size = (
-            self.m
-            or smallest_size(
-                lambda beta: table.subsample_size(LARGEST_ALPHA, beta),
-                LARGEST_ALPHA,
-                radius,
-                least,
-                constants=constants,
-            )[0]
-        )
-        return recursive_error(
-            rows,
-            self.d,
-            self.rho,
-            m=size,
-            alpha=LARGEST_ALPHA,
-            radius=radius,
-            least_eigenvalue=least,
-            failure=self.failure / 2,
-            constants=constants,
-        )
-
-    def aggregate(self, rows: int) -> float:
-        """Twice the least alpha for which the rows are enough; infinite if none up to 1/2 is."""
-        return _least(self.aggregate_rows, rows, LARGEST_ALPHA) * 2
-
-    def aggregate_rows(self, alpha: float) -> float:
-        """Return the rows for which groups within 1 +- alpha, and the noise on top, stay within 2 alpha.
-
-        By the library's own proof (``paper/queries/multiplicative.md``), which asks for far fewer groups than
-        the paper's lemma (`dpcov.theory.aggregate_rows`).
-        """
-        epsilon, delta = math.sqrt(self.limit.rho), float(self.limit.delta) / 2
-        norm = 2 * math.sqrt(self.d) + math.sqrt(2 * math.log(2 / self.failure))
-        scale = (math.sqrt(1 + alpha / (1 + alpha)) - 1) / norm
-        for_release = groups_for_noise(
-            self.d, 2 * alpha / (1 - alpha), Fraction(epsilon), self.limit.delta / 2, scale
-        )
-        # Noise of the test of agreement is at most a tenth, so that groups that agree pass.
-        for_test = 20 / epsilon * math.log1p(math.expm1(epsilon) / (2 * delta))
-        groups = max(for_release, math.ceil(for_test))
-        if math.isinf(groups):
-            return math.inf
-        table = log_spaced_gaussian(self.d, self.condition)
-        return groups * table.subsample_size(alpha, self.failure / (2 * groups))
-
-    def rate(self, bound: Callable[[float, int, float, float], Bound]) -> Callable[[int], float] | None:
-        """Turn a rate, rows for an error, around."""
-        if self.epsilon is None or self.delta is None:
-            return None
-        epsilon, delta = self.epsilon, self.delta
-        return lambda rows: _least(
-            lambda error: bound(error, self.d, epsilon, delta).rows, rows, _LARGEST_LEARNT
-        )
+@cache
+def _measured() -> tuple[dict[str, Any], ...]:
+    """Return measured over planned errors by kind of table; the file says where they come from."""
+    return tuple(json.loads(files("dpcov").joinpath("plan_ranges.json").read_text())["kinds"])
 
 
-def _least(needed: Callable[[float], float], rows: int, largest: float) -> float:
-    """Return the least value up to `largest` that needs at most `rows`; infinite if there is none."""
-    if needed(largest) > rows:
-        return math.inf
-
-    def excess(log_value: float) -> float:
-        return math.log(min(needed(math.exp(log_value)), 1e300) / rows)
-
-    lowest = math.log(1e-12)
-    if excess(lowest) <= 0:
-        return math.exp(lowest)
-    # Rows grow about like a power, so that a line in logarithms finds the place in few steps.
-    found = float(brentq(excess, lowest, math.log(largest), xtol=1e-7))
-    while excess(found) > 0:
-        found += 1e-7
-    return min(math.exp(found), largest)
+def _range(
+    kind: dict[str, Any], error_at: Callable[[int], float], rows: int | None, target: float | None
+) -> PlanRange:
+    """Return what one kind of table costs: the error of so many rows, or the rows for an error."""
+    ends = [float(kind["low"]), float(kind["high"])]
+    if rows is not None:
+        low, high = (ratio * error_at(rows) for ratio in ends)
+    else:
+        low, high = (least_rows(error_at, (target or math.nan) / ratio) for ratio in ends)
+    return PlanRange(str(kind["tables"]), low, high, int(kind["releases"]))
 
 
 def _drawn(one: Plan, method: str) -> float:
@@ -411,6 +352,10 @@ def _drawn(one: Plan, method: str) -> float:
 
 def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _share(value: float) -> str:
+    return "100% or more" if value >= 1 else f"{100 * value:.2g}%"
 
 
 def _shown(value: float) -> str:

@@ -20,7 +20,7 @@ from dpcov.core.queries import histogram
 from dpcov.core.queries.gram import LatticeRows
 from dpcov.paper.queries import subsample
 from dpcov.paper.queries.laplace import discrete_laplace, truncated_laplace
-from dpcov.rivals.queries import sparse_vector
+from dpcov.rivals.queries import bounded, sparse_vector
 from dpcov.rivals.queries.unvetted import eigenpairs, stable_moment
 
 _FLOATS = np.random.default_rng()
@@ -78,6 +78,20 @@ def no_clipping(patch: pytest.MonkeyPatch, program: Program) -> Program:
         make(self, replace(clipping, radius=3 * clipping.radius), wider, **options)
 
     patch.setattr(LatticeRows, "__init__", unclipped)
+    return program
+
+
+def no_bounds(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """Numbers of up to three times their bounds stay as they are."""
+    to_grid = bounded._to_grid
+
+    def unclipped(block: Any, bounds: Any, size: int) -> Any:
+        wider = replace(
+            bounds, lower=tuple(3 * end for end in bounds.lower), upper=tuple(3 * end for end in bounds.upper)
+        )
+        return to_grid(block, wider, 3 * size)
+
+    patch.setattr(bounded, "_to_grid", unclipped)
     return program
 
 
@@ -168,6 +182,7 @@ MUTANTS: dict[str, Mutant] = {
     "hardly any noise": hardly_any_noise,
     "no sqrt 2": no_square_root_of_two,
     "no clipping": no_clipping,
+    "no bounds": no_bounds,
     "one release too few": one_release_too_few,
     "seeded generator reused": seeded_generator_reused,
     "float noise": float_noise,

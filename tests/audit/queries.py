@@ -39,6 +39,9 @@ from dpcov.core import (
 from dpcov.maps import identity_map
 from dpcov.paper.queries import Aggregate, Agreement, LeastEigenvalueBuckets, Shrinking, ShrunkGram
 from dpcov.rivals.queries import (
+    BoundedGram,
+    BoundedProducts,
+    Bounds,
     Eigenpairs,
     EigenvalueBuckets,
     Eigenvalues,
@@ -57,6 +60,7 @@ APPROXIMATE = Claim(epsilon=EPSILON, delta=DELTA)
 COMMON = ("half the noise", "seeded generator reused")
 
 _LITTLE = Fraction(1, 10)
+_BOX = Bounds((-1.0, -1.0), (1.0, 1.0), target=1)
 _HALF, _SMALL = Fraction(1, 2), Fraction(1, 1000)
 _IDENTITY = identity_map(2)
 _LINE = identity_map(1)
@@ -135,6 +139,16 @@ def _trace(rows: Array) -> list[float]:
 
 def _eigenvalues(rows: Array) -> list[float]:
     return [*_ask(rows).ask(Eigenvalues(Clipping(_IDENTITY, 1.0), RHO, purpose="audit")).eigenvalues.tolist()]
+
+
+def _bounded_gram(rows: Array) -> list[float]:
+    whole = _ask(rows, constant=True).ask(BoundedGram(_BOX, RHO, purpose="audit")).values
+    return [float(whole[0, 0]), float(whole[0, 1]), float(whole.trace() + 2 * whole[0, 1])]
+
+
+def _bounded_products(rows: Array) -> list[float]:
+    found = _ask(rows, constant=True).ask(BoundedProducts(_BOX, [0, 0], 0.5, RHO, purpose="audit")).values
+    return [*found.tolist(), float(found.sum())]
 
 
 def _first_above(rows: Array) -> list[float]:
@@ -253,6 +267,16 @@ QUERIES: dict[str, tuple[Case, ...]] = {
     "query Eigenvalues": (
         Case("eigenvalues", _eigenvalues, lines([FAR, 0], [FAR, 0]), lines([0, FAR], [FAR, 0]), ZCDP,
              QUERY_RUNS, (*COMMON, "no sqrt 2", "no clipping"), "far twin turned"),
+    ),
+    "query BoundedGram": (
+        # With the constant, (1, 1) and (-1, 1) are orthogonal and as long as can be.
+        Case("gram within bounds", _bounded_gram, lines([FAR, 0], [0, 0]), lines([-FAR, 0], [0, 0]), ZCDP,
+             QUERY_RUNS, (*COMMON, "no sqrt 2", "no bounds"), "predictor from end to end"),
+    ),
+    "query BoundedProducts": (
+        Case("products within bounds", _bounded_products, lines([FAR, FAR], [0, 0]), lines([FAR, -FAR], [0,
+        0]),
+             ZCDP, QUERY_RUNS, (*COMMON, "no bounds"), "target from end to end"),
     ),
     "query FirstAbove": (
         Case("sparse vector", _first_above, EAST, ZEROS, Claim(epsilon=EPSILON), QUERY_RUNS,

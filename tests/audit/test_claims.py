@@ -21,6 +21,7 @@ FACTORS = {
     "no sqrt 2": 6.0,
     "one release too few": 6.0,
     "no clipping": 0.25,
+    "no bounds": 0.25,
     "rare results shown": 0.25,
     "hardly any noise": 0.25,
     "moment without noise": 0.25,

@@ -120,6 +120,7 @@ def test_a_summary_in_words(release: dpcov.Release) -> None:
         ("ask notes.txt mean", 5, "is no dpcov release"),
         ("ask out.dpcov regress b --on a,z", 2, "no column 'z'"),
         ("ask out.dpcov regress b --on a --ridge -1", 2, "ridge must be"),
+        ("ask out.dpcov regress b --on a --ridge some", 2, "must be a number or auto"),
         ("ask out.dpcov mean --level 2", 2, "level must lie"),
         ("ask out.dpcov mean --json --csv", 2, "not both"),
         ("ask out.dpcov pca --components 0", 2, "--components must be at least 1"),

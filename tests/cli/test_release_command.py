@@ -64,6 +64,13 @@ def test_a_release_with_what_was_spent_and_what_is_left(ledger: Ledger, tmp_path
     assert ledger.remaining("people").rho == Fraction(3, 4)
 
 
+def test_a_table_too_small_goes_on_by_force(ledger: Ledger, tmp_path: Path) -> None:
+    made = run(f"{LINE.replace('0.25', '1e-9')} --force -o out.dpcov")
+    assert made.exit_code == 0, made.stderr
+    assert "out.dpcov" in files(tmp_path)
+    assert 0 < ledger.account("people").spent.rho <= Fraction(1, 10**9)
+
+
 def test_json(ledger: Ledger, tmp_path: Path) -> None:
     made = json.loads(run(f"{LINE} -o out.dpcov --json").stdout)
     assert (made["release"], made["rows"], made["columns"]) == ("out.dpcov", 2000, ["c0", "c1", "c2"])
@@ -98,6 +105,7 @@ def test_a_dry_run_reads_no_row_and_spends_nothing(ledger: Ledger, tmp_path: Pat
         (LINE.replace("people", "nobody") + " -o out.dpcov", 4, "has no dataset 'nobody'"),
         (LINE.replace("budget", "bugdet") + " -o out.dpcov", 4, "there is no ledger"),
         (LINE.replace("--rho 0.25", "--epsilon 1") + " -o out.dpcov", 2, "epsilon needs delta"),
+        (LINE.replace("0.25", "1e-9") + " -o out.dpcov", 2, "2000 rows are too few for 4 columns"),
         (LINE + " --method gausian -o out.dpcov", 2, "Did you mean 'gaussian'"),
         (LINE + " --option radius -o out.dpcov", 2, "NAME=VALUE"),
         (LINE + " --option width=3 -o out.dpcov", 2, "takes no width"),

@@ -157,7 +157,15 @@ def _write(folder: Path, charges: Iterable[Charge]) -> None:
 
 
 def _release(folder: Path) -> None:
-    dpcov.release(ROWS, rho=COST, method="gaussian", radius=3.0, ledger=folder / "budget.db", dataset=DATASET)
+    dpcov.release(
+        ROWS,
+        rho=COST,
+        method="gaussian",
+        radius=3.0,
+        ledger=folder / "budget.db",
+        dataset=DATASET,
+        force=True,
+    )
 
 
 def _half_paid(folder: Path) -> AbstractContextManager[Budget]:

@@ -42,7 +42,7 @@ def test_a_feature_given_twice_needs_ridge() -> None:
     plain = PrivateLinearRegression(rho=0.5)
     with pytest.raises(dpcov.UnresolvedError, match="x0 - x1 is below the noise"):
         plain.fit(table, target())
-    ridge = PrivateRidge.from_release(plain.release_, target="target")
+    ridge = PrivateRidge.from_release(plain.release_, target="target", alpha=0.01)
     assert np.abs(ridge.coef_[0] - ridge.coef_[1]) < 0.1
     assert np.isfinite(ridge.predict(table)).all()
 
@@ -119,6 +119,17 @@ def test_a_pipeline_of_two_spends_twice_and_says_so() -> None:
     assert spent == 0.75
     assert pipeline.score(frame(), target()) > 0.5
     assert list(pipeline[-1].feature_names_in_) == NAMES
+
+
+def test_by_default_the_penalty_suits_the_noise() -> None:
+    twice = features()[:, [0, 0, 1]]
+    private = PrivateRidge(rho=0.5).fit(twice, target())
+    assert private.regression_.ridge > 0
+    same = private.release_.regress("target", on=["x0", "x1", "x2"], ridge="auto")
+    assert private.regression_.ridge == same.ridge
+    exact = LinearRegression().fit(features()[:, :2], target())
+    assert private.score(twice, target()) > exact.score(features()[:, :2], target()) - 0.02
+    assert PrivateRidge().get_params()["alpha"] == "auto"
 
 
 @pytest.mark.parametrize("alpha", [0, -1, float("nan"), float("inf"), True, "small"])

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.linear_tables import NAMES, make_release, make_rows
 from numpy.typing import NDArray
 
 import dpcov
+from dpcov.laws import NoiseLaw
 from dpcov.linear.least_squares import Solution
 from dpcov.linear.questions import Questions
 
@@ -107,3 +110,123 @@ def test_several_unresolved_combinations_are_told_apart() -> None:
     assert np.isnan(correlation.values[5]).all()
     assert "f is below the noise" in correlation.notes[0]
     assert not np.isnan(np.delete(np.delete(correlation.values, 5, 0), 5, 1)).any()
+
+
+def flat_release(rows: Array, sigma: float, *, hidden: float = 0.0, seed: int | None = None) -> dpcov.Release:
+    """A release whose noise is the same in all directions of the columns."""
+    made = make_release(rows, names=tuple("yabc")[: rows.shape[1]])
+    moment, d = made._matrix, rows.shape[1] + 1
+    if seed is not None:
+        square = np.random.default_rng(seed).standard_normal((d, d))
+        moment = moment + sigma * (square + square.T) / 2
+    return replace(made, noise=NoiseLaw(np.eye(d), sigma, hidden), _matrix=moment)
+
+
+def standard_rows(n: int = 5000) -> Array:
+    """Four independent columns; the first explained by the second."""
+    rows = np.random.default_rng(2).standard_normal((n, 4))
+    rows[:, 0] = rows[:, 1] + rows[:, 0]
+    return rows
+
+
+def test_a_weak_combination_that_matters_is_refused_by_name_with_the_way_out() -> None:
+    rows = standard_rows()
+    rows[:, 2] = rows[:, 1] + 0.05 * rows[:, 2]
+    r = flat_release(rows, 0.01)
+    with pytest.raises(dpcov.UnresolvedError, match=r'b - a is below the noise.*ridge="auto"'):
+        r.regress("y", on=["a", "b", "c"])
+    fit = r.regress("y", on=["a", "b", "c"], ridge="auto")
+    left = rows[:, 0] - fit.predict(rows[:, 1:])
+    assert 1 - left.var() / rows[:, 0].var() > 0.45
+
+
+def test_a_weak_combination_that_hardly_matters_gets_a_note() -> None:
+    rows = standard_rows()
+    rows[:, 2] *= 0.055
+    # Its variance, 0.003, is below three noise norms, 3 sqrt(6) 0.0005, and above one.
+    fit = flat_release(rows, 0.0005).regress("y", on=["a", "b", "c"])
+    (note,) = fit.coefficients.notes
+    assert note.startswith("b ")
+    assert "is below the noise" in note
+    np.testing.assert_allclose(fit.coefficients.values[:3], least_squares(rows, 0, intercept=True)[:3])
+    assert not flat_release(rows, 0.0001).regress("y", on=["a", "b", "c"]).coefficients.notes
+
+
+def test_what_clipped_rows_may_make_up_gets_a_note() -> None:
+    fit = flat_release(standard_rows(), 1e-4, hidden=2.0).regress("y", on=["a", "b"])
+    assert any("a few rows that were clipped" in note for note in fit.coefficients.notes)
+    assert fit.r_squared.notes
+    assert not flat_release(standard_rows(), 1e-4).regress("y", on=["a", "b"]).coefficients.notes
+
+
+def test_slopes_that_would_predict_worse_than_the_mean_are_refused() -> None:
+    rows = standard_rows()
+    rows[:, 0] = 1e-2 * np.random.default_rng(8).standard_normal(len(rows))
+    # The predictors stand far above the noise, but the target does not: its slopes are noise.
+    r = flat_release(rows, 1e-2)
+    with pytest.raises(dpcov.UnresolvedError, match=r'predictions of y would be worse.*ridge="auto"'):
+        r.regress("y", on=["a", "b", "c"])
+    fit = r.regress("y", on=["a", "b", "c"], ridge="auto")
+    assert fit.ridge == np.inf
+    assert (fit.coefficients.values[:3] == 0).all()
+    lower, upper = fit.coefficients.interval()
+    assert (lower[:3] == -np.inf).all()
+    assert (upper[:3] == np.inf).all()
+    assert "all are left at 0" in fit.coefficients.notes[0]
+    assert fit.predict(rows[:2, 1:]) == pytest.approx(rows[:, 0].mean())
+
+
+def test_columns_that_explain_nothing_get_a_note_on_r_squared_alone() -> None:
+    rows = standard_rows()
+    rows[:, 0] = np.random.default_rng(8).standard_normal(len(rows))
+    fit = flat_release(rows, 2e-2, seed=1).regress("y", on=["a", "b", "c"])
+    assert "may explain nothing of y" in fit.r_squared.notes[0]
+    assert not fit.coefficients.notes
+    assert "may explain nothing of y" in repr(fit)
+    assert "may explain nothing of y" in fit._repr_html_()
+    assert not flat_release(standard_rows(), 2e-2, seed=1).regress("y", on=["a", "b", "c"]).r_squared.notes
+
+
+def test_the_automatic_ridge_leaves_out_a_column_below_the_noise() -> None:
+    rows = standard_rows()
+    rows[:, 2] *= 1e-3
+    r = flat_release(rows, 1e-4, seed=3)
+    fit = r.regress("y", on=["a", "b", "c"], ridge="auto")
+    assert 0 < fit.ridge < 0.01
+    assert fit.coefficients.values[1] == 0
+    assert fit.coefficients.interval().upper[1] == np.inf
+    assert np.isfinite(fit.coefficients.interval().upper[[0, 2, 3]]).all()
+    assert fit.coefficients.notes == ("b is below the noise: its slope is left at 0.",)
+    alone = r.regress("y", on=["a", "c"], ridge="auto")
+    np.testing.assert_allclose(fit.coefficients.values[[0, 2, 3]], alone.coefficients.values)
+    assert fit.coefficients.name == f"y regressed on a, b, c with a ridge of {fit.ridge:.3g}"
+
+
+def test_intervals_under_a_penalty_hold_the_penalised_coefficients_of_the_rows() -> None:
+    rows = standard_rows()
+    rows[:, 2] = rows[:, 1] + 0.3 * rows[:, 2]
+    held, plain = np.zeros((300, 3), dtype=bool), np.zeros((300, 3), dtype=bool)
+    for seed in range(300):
+        fit = flat_release(rows, 2e-3, seed=seed).regress("y", on=["a", "b", "c"], ridge=0.1)
+        lower, upper = (bound[:3] for bound in fit.coefficients.interval())
+        for found, ridge in ((held, 0.1), (plain, 0.0)):
+            raw = least_squares(rows, ridge, intercept=True)[:3]
+            found[seed] = (lower <= raw) & (raw <= upper)
+    # Of 300 intervals at 95%, fewer than 262 hold once in 10^9.
+    assert (held.sum(axis=0) > 261).all()
+    # They are not for the coefficients of least squares.
+    assert plain[:, :2].mean() < 0.1
+
+
+def test_a_method_without_a_law_of_noise_has_no_automatic_ridge() -> None:
+    made = replace(make_release(standard_rows()), noise=None)
+    with pytest.raises(dpcov.UnresolvedError, match="law of the noise"):
+        made.regress("x0", on=["x1"], ridge="auto")
+    assert made.regress("x0", on=["x1"]).ridge == 0
+    with pytest.raises(dpcov.UnresolvedError, match="all of it is below the noise"):
+        replace(made, _matrix=np.zeros((5, 5))).regress("x0", on=["x1"], ridge="auto")
+
+
+def test_another_word_than_auto_is_refused() -> None:
+    with pytest.raises(dpcov.ArgumentError, match='a number or "auto"'):
+        make_release(standard_rows()).regress("x0", on=["x1"], ridge="automatic")

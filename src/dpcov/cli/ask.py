@@ -346,7 +346,12 @@ def _load(context: typer.Context, *, as_json: bool, as_csv: bool) -> dpcov.Relea
 
 
 def _read_ridge(text: str) -> float | str:
-    return text if text == "auto" else to_float(read_number(text), "--ridge")
+    if text == "auto":
+        return text
+    try:
+        return to_float(read_number(text), "--ridge")
+    except typer.BadParameter:
+        raise ArgumentError(f"--ridge must be a number or auto, got '{text}'.") from None
 
 
 def _chosen(columns: list[str] | None) -> list[str] | None:

@@ -54,7 +54,8 @@ def plan(
     """Predict the error for so many rows, or the rows for an error, method by method.
 
     No table is needed and no budget is spent. The error is relative, in the worst direction: 0.1 means that
-    the variance of every combination of columns is off by at most a tenth. Tables with heavy tails have more.
+    the variance of every combination of columns is off by at most a tenth. The table is about Gaussian rows;
+    what other kinds of tables cost stands below it.
 
     ```text
     dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6
@@ -98,6 +99,7 @@ def show_plan(answer: dpcov.Plan) -> None:
     if answer.epsilon is not None:
         budget += f" (epsilon = {answer.epsilon:.4g}, delta = {answer.delta:g})"
     print_table(f"{asked}, {answer.n_columns} columns with the constant one, {budget}", header, lines)
+    print_text(answer.describe_ranges())
 
 
 def _registered(name: str) -> str:

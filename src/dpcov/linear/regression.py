@@ -96,11 +96,8 @@ def regress(
         )
 
     r_squared = fit("R squared", solution.r_squared, 1, 1.0)
-    if outlook is not None and _may_be_worse(r_squared, outlook):
-        about = (
-            f"These columns may explain nothing of {model.target}: predictions may be worse than its mean."
-        )
-        r_squared = replace(r_squared, notes=(about, *r_squared.notes))
+    if outlook is not None:
+        r_squared = replace(r_squared, notes=(*_doubts(r_squared, outlook, model.target), *r_squared.notes))
     penalised = f" with a ridge of {penalty.ridge:.3g}" if penalty.ridge else ""
     return Regression(
         target=model.target,
@@ -219,7 +216,12 @@ def _refuse_nonsense(questions: Questions, chosen: list[int], outlook: Outlook, 
         )
 
 
-def _may_be_worse(r_squared: Answer, outlook: Outlook) -> bool:
-    """Whether predictions may be worse than the mean: R squared at its lower end, less what noise costs."""
-    lowest = float(r_squared.interval().lower[0])
-    return lowest <= outlook.followed + outlook.misled + outlook.intercept
+def _doubts(r_squared: Answer, outlook: Outlook, target: str) -> list[str]:
+    """Return why predictions may be worse than the mean after all."""
+    # R squared at its lower end, less what noise costs.
+    lowest = float(r_squared.interval().lower[0]) - outlook.followed - outlook.misled - outlook.intercept
+    if lowest <= 0:
+        return [f"These columns may explain nothing of {target}: predictions may be worse than its mean."]
+    if outlook.explained <= outlook.clipped:
+        return ["A few clipped rows may make up all of it, and predictions of others be worse than the mean."]
+    return []
