@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Number, UnresolvedError
+from dpcov.learn._pipelines import warn_of_earlier_steps
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
 from dpcov.release import Release, release
@@ -93,6 +94,7 @@ class PrivateEstimator(BaseEstimator):
         """Spend the budget on one release of `table`, and learn from it."""
         options = self._options()
         self._warn_of_refit()
+        warn_of_earlier_steps(self, PrivateEstimator)
         made = release(
             table,
             rho=self.rho,

@@ -30,7 +30,7 @@ made of.
 """
 
 _AUTO = "auto"
-_ADVICE = 'leave one of these columns out, or give ridge="auto"'
+ADVICE = 'leave one of these columns out, or give ridge="auto"'
 
 
 def regress(
@@ -208,11 +208,11 @@ def _refuse_nonsense(questions: Questions, chosen: list[int], outlook: Outlook, 
     block, factor = questions.centred
     hidden = count_unresolved(block[np.ix_(chosen, chosen)], factor[chosen], noise.sigma)
     if hidden and outlook.r_squared <= 0:
-        questions.refuse_unresolved(chosen, "The regression", _ADVICE)
+        questions.refuse_unresolved(chosen, "The regression", ADVICE)
     if outlook.r_squared < -_WORSE:
         raise UnresolvedError(
             f"The regression cannot be answered: with the noise in its coefficients, predictions of {target} "
-            f"would be worse than its mean. To go on, {_ADVICE}."
+            f"would be worse than its mean. To go on, {ADVICE}."
         )
 
 
