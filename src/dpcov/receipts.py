@@ -11,18 +11,14 @@ from dpcov.tables import html_table
 _DIRECTIONS = "finding directions and scales"
 _LONG_ROWS = "measuring long rows"
 _PHASES = {
-    "directions of the rows": _DIRECTIONS,
-    "norms of the rows": _DIRECTIONS,
-    "norms of what is invisible": _DIRECTIONS,
-    "norms in the region": _DIRECTIONS,
-    "whitening": _DIRECTIONS,
     "directions of the tail": _LONG_ROWS,
-    "histogram of the norms": _LONG_ROWS,
-    "histogram along a heavy direction": _LONG_ROWS,
-    "histogram beside heavy directions": _LONG_ROWS,
-    "rows beyond the region": _LONG_ROWS,
+    "histogram": _LONG_ROWS,
+    "rows beyond": _LONG_ROWS,
+    "directions": _DIRECTIONS,
+    "norms": _DIRECTIONS,
+    "whitening": _DIRECTIONS,
 }
-"""What queries of the default method are for. Those of other methods stand for themselves."""
+"""What queries of the default method are for, by how their purpose begins; others stand for themselves."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +59,17 @@ def spendings(receipt: Receipt) -> tuple[Spending, ...]:
     """
     groups: dict[str, list[PrivacyCost]] = {}
     for charge in receipt.charges:
-        groups.setdefault(_PHASES.get(charge.purpose, charge.purpose), []).append(charge.cost)
+        groups.setdefault(_in_words(charge.purpose), []).append(charge.cost)
     spent = receipt.spent.rho or Fraction(1)
     found = []
     for purpose, costs in groups.items():
         cost = sum(costs, PrivacyCost(Fraction(0)))
         found.append(Spending(purpose, len(costs), cost, float(cost.rho / spent)))
     return tuple(found)
+
+
+def _in_words(purpose: str) -> str:
+    return next((words for start, words in _PHASES.items() if purpose.startswith(start)), purpose)
 
 
 def receipt_table(receipt: Receipt) -> str:

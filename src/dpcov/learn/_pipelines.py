@@ -27,8 +27,8 @@ def warn_of_earlier_steps(estimator: Any, private: type) -> None:
         names = ", ".join(dict.fromkeys(leaking))
         warnings.warn(
             f"{names} before this {type(estimator).__name__} learns from the rows without privacy, "
-            "which voids the guarantee: use PrivateScaler or PrivateImputer, or steps that learn nothing, such "
-            "as FunctionTransformer.",
+            "which voids the guarantee: use PrivateScaler or PrivateImputer, or steps that learn nothing, "
+            "such as FunctionTransformer.",
             NotPrivateStepWarning,
             stacklevel=5,
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from dpcov.core import PrivacyCost, Receipt
 
@@ -86,7 +88,9 @@ def guarantee(receipt: Receipt, delta: Fraction, n_rows: int) -> tuple[str, ...]
     if math.isinf(epsilon):
         return (f"This release guarantees {receipt.spent} of zero-concentrated differential privacy.",)
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
-    about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
+    rounded = float(f"{factor:.3g}") if factor < _HUGE_FACTOR else math.inf
+    about = f"about {rounded:,.0f}" if rounded >= 100 else f"about {rounded:g}"
+    about = "which is large" if math.isinf(rounded) else about
     promise = (
         f"{_likeness(epsilon)} Replacing a row changes the probability of any result by at most a factor of "
         f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
@@ -141,6 +145,47 @@ def rounded_up(value: float) -> float:
     if nearest >= value * (1 - 1e-12):
         return nearest
     return float(f"{nearest + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}")
+
+
+def not_covered(diagnostics: Mapping[str, Any]) -> str:
+    """Return what predicted errors and intervals do not cover, in a sentence; nothing if that is nothing.
+
+    Examples
+    --------
+    >>> from dpcov.report.words import not_covered
+    >>> not_covered({"rows_beyond": {"about": 60.0, "at_most": 130.0, "explained": False}})
+    'Not covered: about 60 rows, at most 130, are longer than the rest and were clipped; what they took with \
+them is not known.'
+    """
+    beyond = diagnostics.get("rows_beyond")
+    if not isinstance(beyond, Mapping) or float(beyond.get("at_most", 0.0)) < 1:
+        return ""
+    rows = f"about {float(beyond['about']):,.0f} rows, at most {math.ceil(float(beyond['at_most'])):,},"
+    if beyond.get("explained") is False:
+        return (
+            f"Not covered: {rows} are longer than the rest and were clipped; what they took with them is not "
+            "known."
+        )
+    return (
+        f"Not covered: {rows} are longer than the rest and were clipped; what they took with them is "
+        "estimated, and intervals are wider for it."
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, two digits, without an exponent.
+
+    Examples
+    --------
+    >>> from dpcov.report.words import percent
+    >>> percent(0.0312), percent(0.996), percent(0.00012)
+    ('3.1%', '99.6%', '0.012%')
+    """
+    value = 100 * share
+    if value >= 99:
+        return f"{value:.1f}%"
+    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{min(digits, 4)}f}%"
 
 
 def one_in(chance: Fraction) -> str:
