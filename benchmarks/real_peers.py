@@ -30,8 +30,8 @@ def analytic_rho(epsilon: float, delta: float) -> float:
 
     The analytic Gaussian mechanism (Balle and Wang 2018): noise of sensitivity over standard deviation m in
     all, ``rho = m^2 / 2``, has ``delta = P(Z < m/2 - epsilon/m) - exp(epsilon) P(Z < -m/2 - epsilon/m)``. It
-    is more than zCDP in general allows, and what peers made of Gaussian noise alone may spend. Discrete noise
-    of a standard deviation of millions of units differs from it by nothing that counts.
+    is more than zCDP in general allows, and what peers made of Gaussian noise alone may spend. Rounding
+    noise to whole units is post-processing.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ import pytest
 from tqdm import tqdm
 
 import dpcov
+from dpcov.methods import find_method
 from dpcov.progress import ScanBars
 from dpcov.sources.files import ParquetSource
 
@@ -33,7 +34,8 @@ def test_a_bar_names_the_scan_its_purpose_and_the_rows(capfd: pytest.CaptureFixt
     *single, released, counted = [charge.purpose for charge in result.receipt.charges]
     # The last two are asked together: one scan.
     for number, purpose in enumerate([*single, f"{released} and {counted}"], start=1):
-        total = " of about 12" if number <= 12 else ""
+        expected = find_method("whitening").scans or 0
+        total = f" of about {expected}" if number <= expected else ""
         assert f"scan {number}{total}: {purpose}:" in shown
     assert "0.00/150k" in shown
 

@@ -46,7 +46,7 @@ class NoiseLaw:
     """The law of the noise in a second-moment matrix, which is public.
 
     The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
-    is symmetric with independent entries of mean zero (discrete Gaussian on a fine grid). Where a method
+    is symmetric with independent entries of mean zero (Gaussian, rounded to a fine grid). Where a method
     has shrunk its estimate, the error is smaller than this law says: its mean square, over the entries in
     the mapped rows, is below that of N.
 

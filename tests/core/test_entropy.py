@@ -10,7 +10,7 @@ import pytest
 from dpcov.core.entropy import OSEntropy, SeededBits
 from dpcov.core.errors import ArgumentError
 from dpcov.core.noise import (
-    discrete_gaussian,
+    rounded_gaussian,
 )
 
 pytestmark = pytest.mark.os_entropy
@@ -57,7 +57,7 @@ def test_a_forked_process_draws_other_noise() -> None:
     # Chance makes 100 draws of sigma 2^40 equal with probability below 2^-4000.
     bits = OSEntropy()
     variance = Fraction(4**40)
-    discrete_gaussian(bits, variance, 100)
+    rounded_gaussian(bits, variance, 100)
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Newer Pythons warn of forking beside the threads of numerical libraries.
@@ -65,11 +65,11 @@ def test_a_forked_process_draws_other_noise() -> None:
         child = os.fork()
     if child == 0:
         try:
-            os.write(writing, discrete_gaussian(bits, variance, 100).tobytes())
+            os.write(writing, rounded_gaussian(bits, variance, 100).tobytes())
         finally:
             os._exit(0)
     os.close(writing)
-    of_parent = discrete_gaussian(bits, variance, 100)
+    of_parent = rounded_gaussian(bits, variance, 100)
     with os.fdopen(reading, "rb") as pipe:
         of_child = np.frombuffer(pipe.read(), dtype=np.int64)
     os.waitpid(child, 0)

@@ -1,29 +1,34 @@
+"""The law of the samples, against the exact one."""
+
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import mpmath
 import numpy as np
-import opendp.prelude as dp
 import pytest
-from helpers.noise_scales import SMALL
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2, norm
 
 from dpcov.core.entropy import SeededBits
 from dpcov.core.errors import ArgumentError
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 
 # The probability with which a correct sampler fails one statistical test. Seeds are fixed, so a
-# test that passes keeps passing; only the comparison with OpenDP draws anew each time.
+# test that passes keeps passing.
 ERROR = 1e-9
 COUNT = 200_000
 # sigma 10% too large and 10% too small.
 WRONG_VARIANCES = [Fraction(121, 100), Fraction(81, 100)]
 
-# 44 is the last scale that shares one word between offset and acceptance, 45 the first that does not.
-LARGE_LOG2 = [10, 20, 40, 44, 45, 52]
+SMALL = [
+    Fraction(1, 25), Fraction(1, 4), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(10),
+    Fraction(337, 10), Fraction(1000), Fraction(5000),
+]  # fmt: skip
+# 37 has the finest unit, 38 does not: sigma / 64 has 32 bits before the point.
+LARGE_LOG2 = [10, 20, 37, 38, 45, 52, 57]
 
 
 def seeded(seed: int = 20240607) -> SeededBits:
@@ -31,7 +36,7 @@ def seeded(seed: int = 20240607) -> SeededBits:
 
 
 def draw(variance: Fraction, count: int = COUNT) -> NDArray[np.int64]:
-    return discrete_gaussian(seeded(), variance, count)
+    return rounded_gaussian(seeded(), variance, count)
 
 
 def chi_square_p_value(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
@@ -50,13 +55,22 @@ def cells_of_at_least(least: float, expected: NDArray[np.float64]) -> NDArray[np
     return cells
 
 
+def exact_mass(values: NDArray[np.int64], variance: Fraction) -> NDArray[np.float64]:
+    """P[m] = Phi((m + 1/2) / sigma) - Phi((m - 1/2) / sigma), from 40 digits."""
+    with mpmath.workdps(40):
+        root = mpmath.sqrt(mpmath.mpf(variance.numerator) / variance.denominator)
+        # From the side of the tail, so that nothing cancels.
+        above = [mpmath.ncdf(-(2 * abs(int(m)) - 1) / (2 * root)) for m in values]
+        beyond = [mpmath.ncdf(-(2 * abs(int(m)) + 1) / (2 * root)) for m in values]
+        return np.array([float(a - b) for a, b in zip(above, beyond, strict=True)])
+
+
 def pmf_p_value(samples: NDArray[np.int64], variance: Fraction) -> float:
-    reach = math.ceil(12 * math.sqrt(variance)) + 2
+    reach = math.ceil(8 * math.sqrt(variance)) + 2
     assert np.abs(samples).max() <= reach
     values = np.arange(-reach, reach + 1)
-    mass = np.exp(-(values**2) / (2 * float(variance)))
-    expected = len(samples) * mass / mass.sum()
-    cells = cells_of_at_least(len(samples) / 400, expected)
+    expected = len(samples) * exact_mass(values, variance)
+    cells = cells_of_at_least(min(len(samples) / 400, expected[values != 0].sum() / 3), expected)
     return chi_square_p_value(
         np.bincount(cells[samples + reach], minlength=cells[-1] + 1),
         np.bincount(cells, weights=expected).astype(np.float64),
@@ -64,12 +78,10 @@ def pmf_p_value(samples: NDArray[np.int64], variance: Fraction) -> float:
 
 
 def density_p_value(samples: NDArray[np.int64], sigma: float) -> float:
-    # Between half-integers the discrete and the normal law agree up to about 1 / sigma^2. The 512
-    # cells are several to a strip, which is sigma/32 to sigma/16 wide.
-    edges = np.floor(sigma * norm.ppf(np.arange(1, 512) / 512)) + 0.5
+    # 2048 cells, cut between integers: several to a strip, which is sigma/64 wide, where most samples are.
+    edges = np.floor(sigma * norm.ppf(np.arange(1, 2048) / 2048)) + 0.5
     probability = np.diff(norm.cdf(edges / sigma), prepend=0.0, append=1.0)
-    probability[0], probability[-1] = norm.cdf(edges[0] / sigma), norm.sf(edges[-1] / sigma)
-    observed = np.bincount(np.searchsorted(edges, samples), minlength=512)
+    observed = np.bincount(np.searchsorted(edges, samples), minlength=2048)
     return chi_square_p_value(observed, len(samples) * probability)
 
 
@@ -117,6 +129,15 @@ def test_small_scales_ten_percent_off_are_rejected(variance: Fraction, wrong: Fr
     assert pmf_p_value(draw(variance * wrong), variance) < ERROR
 
 
+@pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(1, 3), Fraction(1)], ids=str)
+def test_the_discrete_gaussian_is_rejected(variance: Fraction) -> None:
+    # Not the law that is claimed, although the variance is about the same.
+    values = np.arange(-20, 21)
+    mass = np.exp(-(values**2) / (2 * float(variance)))
+    samples = np.random.default_rng(0).choice(values, COUNT, p=mass / mass.sum())
+    assert pmf_p_value(samples, variance) < ERROR
+
+
 @pytest.mark.parametrize("p_value", LARGE_SCALE_TESTS)
 @pytest.mark.parametrize("log2", LARGE_LOG2)
 def test_large_scales_follow_the_normal_law(log2: int, p_value: LargeScaleTest) -> None:
@@ -157,20 +178,30 @@ def two_sample_p_value(first: NDArray[np.int64], second: NDArray[np.int64]) -> f
     return float(chi2.sf((differences**2 / (2 * expected)).sum(), len(expected) - 1))
 
 
-@pytest.mark.parametrize("sigma", [Fraction(5, 2), Fraction(100)], ids=str)
-def test_samples_agree_with_those_of_opendp(sigma: Fraction) -> None:
-    # OpenDP cannot be seeded: one run in 10^9 fails by chance.
-    count = 50_000
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
-    theirs = np.array(dp.m.make_gaussian(*space, scale=float(sigma))([0] * count))
+@pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(5, 2), Fraction(100)], ids=str)
+def test_samples_agree_with_rounded_normal_numbers_of_numpy(sigma: Fraction) -> None:
+    count = 100_000
+    theirs = np.rint(np.random.default_rng(0).normal(0.0, float(sigma), count)).astype(np.int64)
     assert two_sample_p_value(draw(sigma**2, count), theirs) > ERROR
     for wrong in WRONG_VARIANCES:
         assert two_sample_p_value(draw(sigma**2 * wrong, count), theirs) < ERROR
 
 
+def test_tiny_scales_follow_the_exact_law() -> None:
+    # sigma 1/8: of two million samples 127 are expected not to be 0; with 10% more 553, with 10% less 18.
+    def p_value(variance: Fraction) -> float:
+        count = 2_000_000
+        others = int(np.count_nonzero(draw(variance, count)))
+        return float(binomtest(others, count, 2 * float(norm.sf(4))).pvalue)
+
+    assert p_value(Fraction(1, 64)) > ERROR
+    assert p_value(Fraction(121, 6400)) < ERROR
+    assert p_value(Fraction(81, 6400)) < ERROR
+    assert not draw(Fraction(1, 10**6)).any()
+
+
 def test_variance_must_leave_room_in_64_bits() -> None:
     with pytest.raises(ArgumentError, match=r"variance must be below 2\^116"):
-        discrete_gaussian(seeded(), 2**116, 1)
-    samples = discrete_gaussian(seeded(), 2**116 - 1, 10_000)
+        rounded_gaussian(seeded(), 2**116, 1)
+    samples = rounded_gaussian(seeded(), 2**116 - 1, 10_000)
     assert variance_p_value(samples, 2.0**58) > ERROR

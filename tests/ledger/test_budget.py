@@ -69,14 +69,14 @@ def test_the_ledger_has_charged_the_whole_limit_before_the_first_noise(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    draw = noise.discrete_gaussian
+    draw = noise.rounded_gaussian
 
     def watched(*arguments: Any) -> Any:
         seen.append(Ledger.open(ledger.path).account("people").spent.rho)
         return draw(*arguments)
 
-    monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", watched)
-    monkeypatch.setattr("dpcov.core.queries.histogram.discrete_gaussian", watched)
+    monkeypatch.setattr("dpcov.core.queries.gram.rounded_gaussian", watched)
+    monkeypatch.setattr("dpcov.core.queries.histogram.rounded_gaussian", watched)
     dpcov.release(ROWS, rho=0.25, ledger=ledger, dataset="people")
     assert len(seen) > 2
     assert set(seen) == {Fraction(1, 4)}
@@ -97,7 +97,7 @@ def test_a_refused_release_draws_no_noise_and_charges_nothing(
     def forbidden(*_: Any) -> None:
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr("dpcov.core.queries.gram.discrete_gaussian", forbidden)
+    monkeypatch.setattr("dpcov.core.queries.gram.rounded_gaussian", forbidden)
     with pytest.raises(dpcov.BudgetError, match=r"rho=1 left of rho=1; this needs rho=1\.5"):
         release(ledger, rho=1.5)
     assert not ledger.history()

@@ -19,6 +19,9 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
+from scipy.optimize import minimize_scalar
+
 from dpcov.core.errors import ArgumentError
 
 _DIGITS = 50
@@ -104,24 +107,15 @@ def _exact_order_term(order: Fraction, delta: Fraction) -> Decimal:
 
 
 def _minimise(objective: Callable[[float], float]) -> Fraction:
-    """Search alpha = 1 + exp(s) over s: coarse grid, then golden section."""
+    """Search alpha = 1 + exp(s) over s: coarse grid, then around its best place."""
 
     def at(s: float) -> float:
         order = 1 + math.exp(s)
         return objective(order) if order > 1 else math.inf
 
-    grid = [_LEAST_LOG_ORDER + 0.25 * i for i in range(int(4 * (_GREATEST_LOG_ORDER - _LEAST_LOG_ORDER)) + 1)]
-    best = min(grid, key=at)
-    low, high = best - 0.25, best + 0.25
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(80):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if at(left) < at(right):
-            high = right
-        else:
-            low = left
-    candidates = [best, (low + high) / 2]
-    return Fraction(1 + math.exp(min(candidates, key=at)))
+    best = min(np.arange(_LEAST_LOG_ORDER, _GREATEST_LOG_ORDER, 0.25).tolist(), key=at)
+    near = minimize_scalar(at, bounds=(best - 0.25, best + 0.25), method="bounded", options={"xatol": 1e-9})
+    return Fraction(1 + math.exp(min(best, float(near.x), key=at)))
 
 
 def _log_inverse(delta: Fraction) -> float:

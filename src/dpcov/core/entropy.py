@@ -61,16 +61,6 @@ class SeededBits:
         return np.frombuffer(self._generator.bytes(8 * count), dtype="<u8").astype(np.uint64, copy=False)
 
 
-def uniform_below(bits: BitSource, bound: int) -> int:
-    """Return an exactly uniform integer in [0, `bound`), by rejection."""
-    if bound < 1:
-        raise ArgumentError(f"bound must be at least 1, got {bound}.")
-    length = (bound - 1).bit_length()
-    while (value := random_integer(bits, length)) >= bound:
-        pass
-    return value
-
-
 def random_integer(bits: BitSource, length: int) -> int:
     """Return a uniform integer of `length` bits."""
     if length == 0:

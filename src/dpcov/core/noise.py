@@ -1,23 +1,23 @@
-"""Exact samples of the discrete Gaussian, many at a time.
+"""Exact samples of the Gaussian law rounded to integers, many at a time.
 
-The discrete Gaussian with variance parameter ``s2`` gives the integer x the probability
-``exp(-x^2 / (2 s2))`` up to normalisation (Canonne, Kamath and Steinke 2020). A bounded
-integer-valued query of l2 sensitivity D plus this noise is ``D^2 / (2 s2)``-zCDP (their
-Theorem 4 and its multivariate form, Theorem 14). The proof note is ``noise.md``.
+``round(G)`` with G normal of mean 0 and variance ``s2`` gives the integer m the probability
+``Phi((m + 1/2) / sigma) - Phi((m - 1/2) / sigma)``. An integer plus this noise is the rounded sum of
+the integer and G. So an integer-valued query of l2 sensitivity D is exactly as private as with G itself:
+mu-Gaussian differentially private with ``mu = D / sigma``, hence ``mu^2 / 2``-zCDP. The proof note is
+``noise.md``.
 
-Sampling. The half-line is cut into strips of ``w = 2^b`` integers, w being about sigma/16.
-A strip is drawn with the probability of its first integer, an offset uniformly, and the
-pair is accepted with the ratio of the two probabilities, which is close to 1. Nothing is
-computed in floating point: every real number is enclosed between two integers, and the
-few draws that fall between them are decided with more bits. So the samples follow the law
-exactly, given fair bits.
+Sampling. A standard half-normal real ``x = (k + u) / 64`` is drawn: a strip k with the probability of its
+left end, a uniform real u of which 64 bits are drawn at first, and the pair is accepted with the ratio of the
+two densities, which is close to 1. Then ``sigma x`` is rounded. Nothing is computed in floating point: every
+real number is enclosed between two integers, and the few draws that fall between them are decided with more
+bits. So the samples follow the law exactly, given fair bits. No table depends on sigma.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import isqrt
 
 import numpy as np
@@ -25,26 +25,39 @@ from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exponential import exp_enclosure, uniform_is_below
+from dpcov.core.exponential import exp_enclosure
 
-_STRIPS_PER_SIGMA_LOG2 = 4
-_GUIDE_BITS = 12
-_ACCEPT_BITS = 23
+# Strips are 2^-6 wide. The density at the left end of strip k is exp(-k^2 / 2^13), and (k + u) / 64 is
+# accepted with probability exp(-u (2 k + u) / 2^13).
+_WIDTH_LOG2 = 6
+_EXPONENT_LOG2 = 2 * _WIDTH_LOG2 + 1
+# The bits of the first word of a draw: its strip, its sign, its acceptance.
+_STRIP_BITS = 32
+_ACCEPT_BITS = 31
+_GUIDE_BITS = 14
 _OFFSET_BITS = 24
-_WIDEST_SHARED_STRIP_LOG2 = 63 - _ACCEPT_BITS
-_WIDEST_STRIP_LOG2 = 53
-_CHUNK = 1 << 15
+# (2 k + 1) / 2^13 < 1/8, where the table of exponentials ends: beyond 7 sigma exact arithmetic decides.
+_LAST_TABULATED_STRIP = 510
+# sigma x is enclosed in units of 2^-32, or larger ones where it would not fit into 64 bits otherwise.
+_FINEST_UNIT_LOG2 = 32
+_SLOPE_BITS = 48
+_CHUNK = 1 << 13
+_HALF_WORD = np.uint64(32)
+_LOW_HALF = np.uint64((1 << 32) - 1)
+
+ROUNDING = Fraction(1, 12)
+"""What rounding adds to the variance at most; it matters where noise is as small as a unit, in counts."""
 
 
-def discrete_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> NDArray[np.int64]:
-    """Draw independent discrete Gaussian integers.
+def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> NDArray[np.int64]:
+    """Draw independent normal numbers, each rounded to the nearest integer.
 
     Parameters
     ----------
     bits : BitSource
         Fair bits.
     variance : Fraction or int
-        The parameter s2 of the law, greater than 0 and below 2^116.
+        Of the normal numbers before they are rounded: greater than 0 and below 2^116.
     count : int
         How many samples.
 
@@ -54,146 +67,175 @@ def discrete_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> 
 
     Notes
     -----
-    *Formal guarantee.* Given fair independent bits, each sample has exactly the law above.
+    *Formal guarantee.* Given fair independent bits, each sample has exactly the law of ``round(G)``.
     """
-    strips = _strips(Fraction(variance))
+    scale = _Scale(Fraction(variance))
     samples = np.empty(count, dtype=np.int64)
     filled = 0
     while filled < count:
-        proposals = min(_CHUNK, (count - filled) + (count - filled) // 16 + 8)
-        accepted = _propose(bits, strips, proposals)[: count - filled]
+        proposals = min(_CHUNK, (count - filled) + (count - filled) // 128 + 4)
+        accepted = _propose(bits, scale, proposals)[: count - filled]
         samples[filled : filled + len(accepted)] = accepted
         filled += len(accepted)
     return samples
 
 
+class _Scale:
+    """Rounds ``sigma x`` to the nearest integer, for ``x = (strip + offset / 2^64) / 64``."""
+
+    def __init__(self, variance: Fraction) -> None:
+        if variance <= 0:
+            raise ArgumentError(f"variance must be greater than 0, got {float(variance):g}.")
+        if variance >= 1 << 116:
+            raise ArgumentError("variance must be below 2^116: the noise would not fit into 64 bits.")
+        self._variance = variance
+        # sigma / 64, rounded down to multiples of 2^-48: it is below 2^52.
+        slope = isqrt((variance.numerator << 2 * (_SLOPE_BITS - _WIDTH_LOG2)) // variance.denominator)
+        self._whole, self._fraction = slope >> _SLOPE_BITS, slope & ((1 << _SLOPE_BITS) - 1)
+        self._unit_log2 = min(_FINEST_UNIT_LOG2, 64 - self._whole.bit_length())
+        self._slope = slope >> (_SLOPE_BITS - self._unit_log2)
+
+    def round(
+        self, bits: BitSource, strip: NDArray[np.int64], offset: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """Return the integers nearest to sigma x.
+
+        ``sigma x + 1/2`` is at least ``rounded + fraction / 2^p``, and above it by less than 7 / 2^p: the
+        product of slope and offset is short of its value by less than 5 units (one for each of the three
+        roundings, one for the slope, one for the offset), the rest by less than 2 (``noise.md``).
+        """
+        p = self._unit_log2
+        slope_high, slope_low = np.uint64(self._slope >> 32), np.uint64(self._slope & 0xFFFFFFFF)
+        high, low = offset >> _HALF_WORD, offset & _LOW_HALF
+        within = slope_high * high
+        within += (slope_high * low) >> _HALF_WORD
+        within += (slope_low * high) >> _HALF_WORD
+        left = strip * np.int64(self._fraction)
+        fraction = (left & ((1 << _SLOPE_BITS) - 1)) >> (_SLOPE_BITS - p)
+        fraction += (within & np.uint64((1 << p) - 1)).view(np.int64) + (1 << (p - 1))
+        rounded: NDArray[np.int64] = strip * np.int64(self._whole) + (left >> _SLOPE_BITS)
+        rounded += (within >> np.uint64(p)).view(np.int64) + (fraction >> p)
+        for i in np.flatnonzero((fraction & ((1 << p) - 1)) > (1 << p) - 7):
+            rounded[i] = self.round_exactly(bits, (int(strip[i]) << 64) | int(offset[i]), 64)
+        return rounded
+
+    def round_exactly(self, bits: BitSource, place: int, length: int) -> int:
+        """Draw further bits of ``64 x``, from `place` in units of ``2^-length``, until all x round alike."""
+        while (rounded := self._nearest(place, length)) != self._nearest(place + 1, length):
+            place, length = (place << 64) | random_integer(bits, 64), length + 64
+        return rounded
+
+    def _nearest(self, place: int, length: int) -> int:
+        """Return floor(y + 1/2) = floor((floor(2 y) + 1) / 2) for y = sigma place / 2^(length + 6)."""
+        square = (self._variance.numerator * place * place) << 2
+        return (isqrt((square // self._variance.denominator) >> (2 * (length + _WIDTH_LOG2))) + 1) >> 1
+
+
 @dataclass(frozen=True)
 class _Strips:
-    """Public tables that depend on the variance alone.
+    """Tables that depend on nothing.
 
-    ``boundaries[k]`` is the floor of 2^64 times the probability of strips 0..k. ``guide`` maps
-    the leading bits of a word to its strip, or to -1 where a boundary lies among such words.
-    ``surely_accepted[k]`` bounds the acceptance probability in strip k from below.
+    ``boundaries[k]`` is the floor of 2^32 times the probability of strips 0..k. ``guide`` maps the leading
+    bits of a word to its strip, or to -1 where a boundary lies among such words. ``surely_accepted[k]``
+    bounds 2^31 times the acceptance probability in strip k from below.
     """
 
-    variance: Fraction
-    width_log2: int
     boundaries: NDArray[np.uint64]
     guide: NDArray[np.int16]
     surely_accepted: NDArray[np.int64]
-    exponent_scale: int
-
-    def acceptance_exponent(self, strip: int, offset: int) -> Fraction:
-        width = 1 << self.width_log2
-        return Fraction(offset * (2 * strip * width + offset)) / (2 * self.variance)
 
 
-@lru_cache(maxsize=64)
-def _strips(variance: Fraction) -> _Strips:
-    if variance <= 0:
-        raise ArgumentError(f"variance must be greater than 0, got {float(variance):g}.")
-    width_log2 = max(0, isqrt(int(variance)).bit_length() - 1 - _STRIPS_PER_SIGMA_LOG2)
-    if width_log2 > _WIDEST_STRIP_LOG2:
-        raise ArgumentError("variance must be below 2^116: the noise would not fit into 64 bits.")
-    boundaries = _boundaries(variance, width_log2)
-    table = np.array(boundaries, dtype=np.uint64)
-
-    edges = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - _GUIDE_BITS)
+@lru_cache(maxsize=1)
+def _strips() -> _Strips:
+    table = np.array(_boundaries(), dtype=np.uint64)
+    below = np.uint64(_STRIP_BITS - _GUIDE_BITS)
+    edges = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << below
     first = np.searchsorted(table, edges, side="left")
-    last = np.searchsorted(table, edges | np.uint64((1 << (64 - _GUIDE_BITS)) - 1), side="right")
-    guide = np.where(first == last, first, -1).astype(np.int16)
-
-    width = 1 << width_log2
+    last = np.searchsorted(table, edges | ((np.uint64(1) << below) - np.uint64(1)), side="right")
     surely = [
-        exp_enclosure(Fraction((width - 1) * (2 * k * width + width - 1)) / (2 * variance), _ACCEPT_BITS)[0]
-        for k in range(len(boundaries))
+        exp_enclosure(Fraction(2 * k + 1, 1 << _EXPONENT_LOG2), _ACCEPT_BITS)[0] for k in range(len(table))
     ]
-    surely.append(0)
-    exponent_scale = int(Fraction(width * width, 2) / variance * (1 << 41))
-    return _Strips(variance, width_log2, table, guide, np.array(surely, dtype=np.int64), exponent_scale)
+    guide = np.where(first == last, first, -1).astype(np.int16)
+    return _Strips(table, guide, np.array([*surely, 0], dtype=np.int64))
 
 
-def _boundaries(variance: Fraction, width_log2: int) -> list[int]:
-    """Return the floors of 2^64 times the cumulative probabilities, up to the first 2^64 - 1."""
-    last = (1 << 64) - 1
-    precision = 128
-    while True:
-        floors: list[int] = []
-        for low, high in _cumulative(variance, width_log2, precision):
-            floor, ceiling = low >> (precision - 64), min(high >> (precision - 64), last)
-            if floor != ceiling:
-                break
-            floors.append(floor)
-            if floor == last:
-                return floors
-        precision *= 2
+def _boundaries() -> list[int]:
+    """Return the floors of 2^32 times the cumulative probabilities, up to the first 2^32 - 1.
+
+    Enclosures of 128 bits tell every floor (a test compares the floors of both ends).
+    """
+    floors = [low >> (128 - _STRIP_BITS) for low, _ in _cumulative(128)]
+    return floors[: floors.index((1 << _STRIP_BITS) - 1) + 1]
 
 
-def _cumulative(variance: Fraction, width_log2: int, precision: int) -> list[tuple[int, int]]:
-    """Enclose 2^precision times the cumulative probabilities of the strips, until they reach 1."""
-    inner = precision + 32
-    lows, highs = [], []
-    strip = 0
-    while True:
-        low, high = exp_enclosure(Fraction((strip << width_log2) ** 2) / (2 * variance), inner)
-        lows.append(low)
-        highs.append(high)
-        if high <= 4 and strip > 1:
-            break
-        strip += 1
-    # The terms end beyond 13 sigma, and strips are at least sigma/32 wide: from there on each
-    # term is below 2/3 of the one before, so all that follow stay below twice the last.
-    total_low, total_high = sum(lows), sum(highs) + 2 * highs[-1]
-    enclosures = []
-    below_low = below_high = 0
-    for low, high in zip(lows, highs, strict=True):
-        below_low += low
-        below_high += high
-        enclosures.append(
-            ((below_low << precision) // total_high, -((-below_high << precision) // total_low))
-        )
-    return enclosures
+def _cumulative(precision: int) -> list[tuple[int, int]]:
+    """Enclose 2^precision times the cumulative probabilities of the strips, until they reach 1.
+
+    The density at the left end of a strip is that of the strip before times ``q^(2 k + 1)``, with
+    ``q = exp(-2^-13)``.
+    """
+    inner = precision + 64
+    low_ratio, high_ratio = exp_enclosure(Fraction(1, 1 << _EXPONENT_LOG2), inner)
+    low_square, high_square = low_ratio**2 >> inner, (high_ratio**2 >> inner) + 1
+    low = high = 1 << inner
+    lows, highs = [low], [high]
+    while high > 16:
+        low, high = low * low_ratio >> inner, (high * high_ratio >> inner) + 1
+        low_ratio, high_ratio = low_ratio * low_square >> inner, (high_ratio * high_square >> inner) + 1
+        lows.append(lows[-1] + low)
+        highs.append(highs[-1] + high)
+    # The terms end beyond 13 sigma, where each is below 0.82 of the one before: all that follow together are
+    # below 5 times the last.
+    total_low, total_high = lows[-1], highs[-1] + 5 * 16
+    return [
+        ((low << precision) // total_high, -((-high << precision) // total_low))
+        for low, high in zip(lows, highs, strict=True)
+    ]
 
 
-def _propose(bits: BitSource, strips: _Strips, count: int) -> NDArray[np.int64]:
-    """Draw `count` proposals and return those accepted, in order."""
-    shared = strips.width_log2 <= _WIDEST_SHARED_STRIP_LOG2
-    words = bits.words((2 if shared else 3) * count)
-    strip = _choose_strips(bits, strips, words[:count])
-    second = words[count : 2 * count]
-    negative = (second >> np.uint64(63)).astype(np.bool_)
-    offset = (second & np.uint64((1 << strips.width_log2) - 1)).astype(np.int64)
-    magnitude = (strip << strips.width_log2) + offset
-    accepted = ~(negative & (magnitude == 0))
-    if strips.width_log2 > 0:
-        acceptance_word = second << np.uint64(1) if shared else words[2 * count :]
-        uniform = (acceptance_word >> np.uint64(64 - _ACCEPT_BITS)).astype(np.int64)
-        unsure = np.flatnonzero(uniform >= strips.surely_accepted.take(strip, mode="clip"))
-        if len(unsure):
-            accepted[unsure] &= _decide(bits, strips, strip[unsure], offset[unsure], uniform[unsure])
-    np.negative(magnitude, out=magnitude, where=negative)
-    kept: NDArray[np.int64] = magnitude[accepted]
-    return kept
+def _propose(bits: BitSource, scale: _Scale, count: int) -> NDArray[np.int64]:
+    """Draw `count` proposals and return those accepted, rounded, in order."""
+    strips = _strips()
+    words = bits.words(2 * count)
+    first, offset = words[:count], words[count:]
+    strip = _choose_strips(bits, strips, first >> np.uint64(64 - _STRIP_BITS))
+    uniform = (first & np.uint64((1 << _ACCEPT_BITS) - 1)).view(np.int64)
+    rounded = scale.round(bits, strip, offset)
+    kept = uniform < strips.surely_accepted.take(strip, mode="clip")
+    unsure = np.flatnonzero(~kept)
+    accepted, undecided = _decide(strip[unsure], offset[unsure], uniform[unsure])
+    kept[unsure] = accepted
+    for i in unsure[undecided]:
+        # The further bits of the offset that decide this must be those that it is rounded by.
+        place = _accept_exactly(bits, int(strip[i]), int(offset[i]), int(uniform[i]))
+        if place is not None:
+            kept[i], rounded[i] = True, scale.round_exactly(bits, *place)
+    # In two's complement -m is (m xor -1) + 1.
+    negative = ((first >> np.uint64(_ACCEPT_BITS)) & np.uint64(1)).view(np.int64)
+    signed: NDArray[np.int64] = ((rounded ^ -negative) + negative)[kept]
+    return signed
 
 
-def _choose_strips(bits: BitSource, strips: _Strips, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    strip = strips.guide[(words >> np.uint64(64 - _GUIDE_BITS)).view(np.int64)].astype(np.int64)
-    unsure = np.flatnonzero(strip < 0)
-    below = np.searchsorted(strips.boundaries, words[unsure], side="left")
-    through = np.searchsorted(strips.boundaries, words[unsure], side="right")
+def _choose_strips(bits: BitSource, strips: _Strips, uniform: NDArray[np.uint64]) -> NDArray[np.int64]:
+    guide = strips.guide[(uniform >> np.uint64(_STRIP_BITS - _GUIDE_BITS)).view(np.int64)]
+    strip = guide.astype(np.int64)
+    unsure = np.flatnonzero(guide < 0)
+    if not len(unsure):
+        return strip
+    below = np.searchsorted(strips.boundaries, uniform[unsure], side="left")
+    through = np.searchsorted(strips.boundaries, uniform[unsure], side="right")
     strip[unsure] = through
-    for position in np.flatnonzero(below != through):
-        strip[unsure[position]] = _resolve_strip(bits, strips, int(words[unsure[position]]))
+    for position in unsure[below != through]:
+        strip[position] = _resolve_strip(bits, int(uniform[position]))
     return strip
 
 
-def _resolve_strip(bits: BitSource, strips: _Strips, word: int) -> int:
-    """Find the strip of a uniform whose first 64 bits are those of a boundary."""
-    uniform, length = word, 64
+def _resolve_strip(bits: BitSource, uniform: int) -> int:
+    """Find the strip of a uniform whose first 32 bits are those of a boundary."""
+    length = _STRIP_BITS
     while True:
-        uniform = (uniform << 64) | random_integer(bits, 64)
-        length += 64
-        for strip, (low, high) in enumerate(_cumulative(strips.variance, strips.width_log2, length)):
+        uniform, length = (uniform << 64) | random_integer(bits, 64), length + 64
+        for strip, (low, high) in enumerate(_cumulative(length)):
             if uniform + 1 <= low:
                 return strip
             if uniform < high:
@@ -201,45 +243,50 @@ def _resolve_strip(bits: BitSource, strips: _Strips, word: int) -> int:
 
 
 def _decide(
-    bits: BitSource,
-    strips: _Strips,
-    strip: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    uniform: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Accept with probability exp(-g f (2k + f)), where f = offset / w and g = w^2 / (2 s2).
+    strip: NDArray[np.int64], offset: NDArray[np.uint64], uniform: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which draws are surely accepted, and which cannot be told from these bits.
 
-    The exponent is enclosed in units of 2^-30, then the probability in units of 2^-31.
+    A draw is accepted with probability exp(-u (2 k + u) / 2^13), where u is the offset in strips.
+    The exponent is enclosed in units of 2^-30, the probability in units of 2^-31.
     """
-    shift = strips.width_log2 - _OFFSET_BITS
-    f_low = offset >> shift if shift > 0 else offset << -shift
-    f_high = f_low + 1 if shift > 0 else f_low
-    doubled = strip << (_OFFSET_BITS + 1)
-    product_low = (f_low * (doubled + f_low)) >> 27
-    product_high = ((f_high * (doubled + f_high)) >> 27) + 1
-    exponent_low = (product_low * strips.exponent_scale) >> 32
-    exponent_high = ((product_high * (strips.exponent_scale + 1)) >> 32) + 1
-    least = _exp_floor(exponent_high) >> (31 - _ACCEPT_BITS)
-    most = ((_exp_floor(exponent_low) + 4) >> (31 - _ACCEPT_BITS)) + 1
-    accepted = uniform + 1 <= least
-    for i in np.flatnonzero(~accepted & (uniform < most)):
-        exponent = strips.acceptance_exponent(int(strip[i]), int(offset[i]))
-        accepted[i] = uniform_is_below(
-            bits,
-            partial(exp_enclosure, exponent),
-            prefix=int(uniform[i]),
-            prefix_bits=_ACCEPT_BITS,
-        )
-    return accepted
+    near = np.minimum(strip, _LAST_TABULATED_STRIP)
+    u = (offset >> np.uint64(64 - _OFFSET_BITS)).view(np.int64)
+    doubled, shift = near << (_OFFSET_BITS + 1), 2 * _OFFSET_BITS + _EXPONENT_LOG2 - 30
+    least = _exp_floor((((u + 1) * (doubled + u + 1)) >> shift) + 1)
+    most = _exp_floor((u * (doubled + u)) >> shift) + 4
+    accepted = (uniform < least) & (strip == near)
+    return accepted, ~accepted & ((uniform < most) | (strip != near))
+
+
+def _accept_exactly(bits: BitSource, strip: int, offset: int, uniform: int) -> tuple[int, int] | None:
+    """Draw further bits of offset and uniform until they tell whether the draw is accepted.
+
+    Returns
+    -------
+    tuple of int, or None
+        If it is: ``64 x`` in units of ``2^-length``, rounded down, and that length.
+    """
+    length, uniform_length = 64, _ACCEPT_BITS
+    while True:
+        doubled, denominator = strip << (length + 1), 1 << (2 * length + _EXPONENT_LOG2)
+        farthest = Fraction((offset + 1) * (doubled + offset + 1), denominator)
+        if uniform < exp_enclosure(farthest, uniform_length)[0]:
+            return (strip << length) | offset, length
+        nearest = Fraction(offset * (doubled + offset), denominator)
+        if uniform >= exp_enclosure(nearest, uniform_length)[1]:
+            return None
+        offset, length = (offset << 64) | random_integer(bits, 64), length + 64
+        uniform, uniform_length = (uniform << 64) | random_integer(bits, 64), uniform_length + 64
 
 
 @lru_cache(maxsize=1)
 def _exp_table() -> NDArray[np.int64]:
-    """Integers at most 2^31 exp(-i / 2^15), and less than 1 + 2^-40 below it, for exponents below 2."""
+    """Integers at most 2^31 exp(-i / 2^15), and less than 1 + 2^-40 below it, for exponents below 1/8."""
     precision = 96
     step, _ = exp_enclosure(Fraction(1, 1 << 15), precision)
     power = 1 << precision
-    table = np.empty(2 << 15, dtype=np.int64)
+    table = np.empty(1 << 12, dtype=np.int64)
     for i in range(len(table)):
         table[i] = power >> (precision - 31)
         power = (power * step) >> precision

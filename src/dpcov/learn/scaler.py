@@ -15,6 +15,9 @@ from dpcov.learn._base import FeaturesOnly
 from dpcov.release import Release
 from dpcov.sources.sklearn_rows import read_rows, to_matrix
 
+_SAME = 1e-6
+"""A smaller spread, relative to the mean, is rounding."""
+
 
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     """Bring each column to mean 0 and variance 1, in the place of ``sklearn.preprocessing.StandardScaler``.
@@ -29,7 +32,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     var_ : ndarray, shape (n_features,)
         Their private variances; means over rows, not divided by n - 1.
     scale_ : ndarray, shape (n_features,)
-        What columns are divided by: their standard deviations, and 1 for one that is below the noise.
+        What columns are divided by: their standard deviations, and 1 for one that is below the noise or has
+        the same value everywhere, to six digits.
     release_ : Release
         For any other linear question.
     receipt_ : Receipt
@@ -55,7 +59,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
         self.mean_ = np.array(made.mean(features))
         self.var_ = np.array(made.variance(features))
         # A column that is below the noise by itself has no correlation, not even with itself.
-        known = np.isfinite(np.diag(made.correlation(features).values)) & (self.var_ > 0)
+        known = np.isfinite(np.diag(made.correlation(features).values))
+        known &= self.var_ > np.square(_SAME * self.mean_)
         self.scale_ = np.sqrt(np.where(known, self.var_, 1.0))
 
     @np.errstate(all="ignore")

@@ -43,16 +43,6 @@ Below 1e-6 a penalty changes no answer, above 1e3 nothing is left of one. Betwee
 the expected error is flat to second order.
 """
 
-CAUTION = 1.0
-"""By how many standard deviations of noise ``ridge="auto"`` takes every direction to vary more than released.
-
-The penalty is chosen where noise made a direction look smaller than it is as well as where it did not; the
-former does harm, as slopes are too steep there. On seeds 5000 to 5099 of benchmarks/world.py the private
-coefficients lose 0.063 of R squared on average (no release loses more than 1 + R squared), 0.070 without
-caution and 0.076 with a noise norm; half of the regressions lose 0.0002, 0.0001 and 0.0004. On 14 real tables
-at epsilon 0.3, 1 and 3 the means are 0.082, 0.086 and 0.088.
-"""
-
 
 @dataclass(frozen=True)
 class Outlook:
@@ -155,12 +145,9 @@ class Prediction:
         return np.asarray((self._vectors * self._values) @ self._vectors.T)
 
     def _gain(self, ridge: float) -> float:
-        """Return the expected R squared under a penalty, up to the intercept's part, with `CAUTION`."""
+        """Return the expected R squared under a penalty, up to the intercept's part."""
         slopes, inverse = self._solve(ridge)
-        size = len(slopes)
-        followed = float(np.vdot(inverse, self._noise_of(slopes)[0]))
-        caution = CAUTION * self._noise.sigma * float(slopes @ self._gram[:size, :size] @ slopes)
-        return self._explained(slopes) - 2 * followed - caution
+        return self._explained(slopes) - 2 * float(np.vdot(inverse, self._noise_of(slopes)[0]))
 
     def _clipped_share(self, form: Array) -> float:
         """Return which share of the variance of a combination clipped rows have at most."""

@@ -68,7 +68,7 @@ def regress(
     seen = questions if model.intercept else questions.without_constant
     penalty = _choose_penalty(seen, chosen, goal, ridge)
     outlook = None if penalty.prediction is None else penalty.prediction.outlook(penalty.ridge)
-    if outlook is not None and not penalty.ridge and not penalty.left_out:
+    if outlook is not None and ridge != _AUTO and not penalty.ridge:
         _refuse_nonsense(seen, chosen, outlook, model.target)
     solution = Solution(questions, chosen, goal, penalty.ridge, penalty.left_out, intercept=model.intercept)
     index = [*chosen, goal, *([len(questions.columns)] if questions.has_constant else [])]

@@ -15,7 +15,7 @@ _BUILT = (
         needs="nothing",
         assumes="nothing; most accurate if few rows carry much of a direction's variance",
         algorithm="dpcov.methods.whitening.method:estimate_whitening",
-        scans=12,
+        scans=15,
         gram_noise=True,
     ),
     Method(

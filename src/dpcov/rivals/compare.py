@@ -192,7 +192,7 @@ def compare(
     >>> made_up = np.random.default_rng(0).normal(size=(5_000, 3)) * [1, 10, 100]
     >>> found = dpcov.compare(made_up, public=True, rho=1, methods=["gaussian", "whitening"], runs=1)
     >>> [f"{outcome.method} {outcome.error:.1g}" for outcome in found.outcomes]
-    ['whitening 0.007', 'gaussian 3e+01']
+    ['whitening 0.005', 'gaussian 3']
     """
     if public is not True:
         raise ArgumentError(

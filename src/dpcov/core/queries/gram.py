@@ -18,7 +18,7 @@ from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError, ExactnessError
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Block, Lattice, LatticeMap, MappedRows
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.sample import sample_task
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.sampling import sampled_rows
@@ -76,7 +76,7 @@ class Clipping:
 
 @dataclass(frozen=True, eq=False)
 class NoisyGram:
-    """The Gram matrix of mapped and clipped rows, with discrete Gaussian noise.
+    """The Gram matrix of mapped and clipped rows, with rounded Gaussian noise.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Gram(GaussianQuery):
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix moves by at most
-    ``sqrt(2) B^2`` in Frobenius norm, and gets discrete Gaussian noise of variance s2 on the diagonal and
+    ``sqrt(2) B^2`` in Frobenius norm, and gets rounded Gaussian noise of variance s2 on the diagonal and
     s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
 
     Examples
@@ -172,8 +172,8 @@ class Gram(GaussianQuery):
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyGram:
         """Add noise to the entries on and above the diagonal, and mirror them."""
         variance, d = self.variance(table.lattice), table.n_columns
-        diagonal = discrete_gaussian(bits, variance, d)
-        upper = discrete_gaussian(bits, variance // 2, d * (d - 1) // 2)
+        diagonal = rounded_gaussian(bits, variance, d)
+        upper = rounded_gaussian(bits, variance // 2, d * (d - 1) // 2)
         noise = np.zeros((d, d), dtype=np.int64)
         noise[np.triu_indices(d, 1)] = upper
         noise += noise.T

@@ -16,7 +16,7 @@ from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import check_blas
 from dpcov.core.lattice import Block, LatticeMap, MappedRows
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import ROUNDING, rounded_gaussian
 from dpcov.core.queries.sample import sample_task
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.sampling import sampled_rows
@@ -68,14 +68,14 @@ class LogNormGrid:
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """A histogram of the rows' norms, with discrete Gaussian noise.
+    """A histogram of the rows' norms, with rounded Gaussian noise.
 
     Attributes
     ----------
     counts : ndarray of int64, shape (grid.n_bins,)
         May be negative.
     variance : Fraction
-        Parameter of the noise of each count.
+        Of the noise of each count.
     grid : LogNormGrid
         The public bins.
     n_rows : int
@@ -108,7 +108,7 @@ class NormHistogram(GaussianQuery):
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row: it moves one count from a bin to another, sqrt 2 in
-    l2 norm, and every bin gets discrete Gaussian noise of variance ``1 / rho`` (``histogram.md``).
+    l2 norm, and every bin gets rounded Gaussian noise of variance ``1 / rho`` (``histogram.md``).
 
     Examples
     --------
@@ -133,7 +133,7 @@ class NormHistogram(GaussianQuery):
 
     @property
     def variance(self) -> Fraction:
-        """Parameter of the noise of each count."""
+        """Of the noise of each count, before it is rounded."""
         return 1 / self.cost.rho
 
     def check(self, table: Table) -> None:
@@ -150,13 +150,14 @@ class NormHistogram(GaussianQuery):
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyCounts:
         """Add noise to every count, also to those of empty bins."""
-        noise = discrete_gaussian(bits, self.variance, self.grid.n_bins)
-        return NoisyCounts(exact + noise, self.variance, self.grid, sampled_rows(table.n_rows, self.every))
+        noise = rounded_gaussian(bits, self.variance, self.grid.n_bins)
+        read = sampled_rows(table.n_rows, self.every)
+        return NoisyCounts(exact + noise, self.variance + ROUNDING, self.grid, read)
 
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """A number of rows with discrete Gaussian noise of parameter `variance`; may be negative."""
+    """A number of rows with noise of this variance; may be negative."""
 
     count: int
     variance: Fraction
@@ -209,7 +210,7 @@ class RowsBeyond(GaussianQuery):
 
     @property
     def variance(self) -> Fraction:
-        """Parameter of the noise."""
+        """Of the noise, before it is rounded."""
         return 1 / (2 * self.cost.rho)
 
     def check(self, table: Table) -> None:
@@ -227,8 +228,8 @@ class RowsBeyond(GaussianQuery):
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyCount:
         """Add noise to the sum of the bins that count."""
         del table
-        noise = int(discrete_gaussian(bits, self.variance, 1)[0])
-        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, self.variance)
+        noise = int(rounded_gaussian(bits, self.variance, 1)[0])
+        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, self.variance + ROUNDING)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import partial
 
-from dpcov.core.entropy import BitSource, uniform_below
+from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exponential import exp_enclosure, uniform_is_below
+from dpcov.core.exponential import exp_enclosure
 
 _DIGITS = 50
 _GREATEST_PARAMETER = 10**5
@@ -57,11 +56,28 @@ def _geometric(bits: BitSource, scale: Fraction) -> int:
     return (remainder + p * quotient) // q
 
 
+def uniform_below(bits: BitSource, bound: int) -> int:
+    """Return an exactly uniform integer in [0, `bound`), by rejection."""
+    if bound < 1:
+        raise ArgumentError(f"bound must be at least 1, got {bound}.")
+    length = (bound - 1).bit_length()
+    while (value := random_integer(bits, length)) >= bound:
+        pass
+    return value
+
+
 def bernoulli_exp(bits: BitSource, exponent: Fraction) -> bool:
     """Return True with probability exactly exp(-`exponent`), for an exponent of at least 0."""
     if exponent == 0:
         return True
-    return uniform_is_below(bits, partial(exp_enclosure, exponent))
+    uniform = length = 0
+    while True:
+        uniform, length = (uniform << 64) | random_integer(bits, 64), length + 64
+        low, high = exp_enclosure(exponent, length)
+        if uniform + 1 <= low:
+            return True
+        if uniform >= high:
+            return False
 
 
 def truncated_laplace(bits: BitSource, scale: Fraction, bound: int) -> int:

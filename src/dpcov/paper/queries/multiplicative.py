@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpcov.core.entropy import BitSource, random_integer
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 from dpcov.paper.queries.groups import SLACK
 
 LEAST_AGREEMENT = Fraction(4, 5)
@@ -33,7 +33,7 @@ _DIGITS = 50
 _WEIGHT_SLOPE, _WEIGHT_START = 10, 6
 _CHANGE = _WEIGHT_SLOPE + 1
 
-# A normal number is a discrete Gaussian of this many fractional bits, spread evenly over its cell.
+# A normal number is a rounded Gaussian of this many fractional bits, spread evenly over its cell.
 _NORMAL_BITS = 57
 _SPREAD_BITS = 967
 _ROOT_BITS = 1024
@@ -232,7 +232,7 @@ def noisy_weighted_mean(
 
 def _noise_factor(bits: BitSource, d: int, scale: Fraction) -> NDArray[np.object_]:
     """Return I + eta N in units of 2^-(normal bits + spread bits)."""
-    coarse = discrete_gaussian(bits, 1 << (2 * _NORMAL_BITS), d * d)
+    coarse = rounded_gaussian(bits, 1 << (2 * _NORMAL_BITS), d * d)
     one = 1 << (_NORMAL_BITS + _SPREAD_BITS)
     factor = np.zeros((d, d), dtype=object)
     for place, cell in enumerate(coarse.tolist()):

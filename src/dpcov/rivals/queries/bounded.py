@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, BitSource, Block, RowTask, RowWorker
 from dpcov.core.budget import Number
 from dpcov.core.exact_blas import LARGEST_EXACT, check_blas
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.gram import GramSum
 from dpcov.core.query import GaussianQuery, Table, check_variance
 from dpcov.core.tasks import TaskWithoutNotes, block_length
@@ -147,9 +147,9 @@ class BoundedGram(GaussianQuery):
         """Add noise to the entries on and above the diagonal, and mirror them."""
         variance, d = self.variance(table), len(exact)
         noise = np.zeros((d, d), dtype=np.int64)
-        noise[np.triu_indices(d, 1)] = discrete_gaussian(bits, variance // 2, d * (d - 1) // 2)
+        noise[np.triu_indices(d, 1)] = rounded_gaussian(bits, variance // 2, d * (d - 1) // 2)
         noise += noise.T
-        noise[np.diag_indices(d)] = discrete_gaussian(bits, variance, d)
+        noise[np.diag_indices(d)] = rounded_gaussian(bits, variance, d)
         unit = 1 / (grid_size(table) ** 2 * table.n_rows)
         return NoisyMoments((exact + noise).astype(np.float64) * unit, math.sqrt(variance) * unit)
 
@@ -174,7 +174,7 @@ class BoundedProducts(GaussianQuery):
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row: an integer row of norm at most ``sqrt(d) Q`` times
-    an integer residual of at most t moves the sum by at most ``2 sqrt(d) Q t``, and every entry gets discrete
+    an integer residual of at most t moves the sum by at most ``2 sqrt(d) Q t``, and every entry gets rounded
     Gaussian noise of variance ``2 d Q^2 t^2 / rho`` (``bounded.md``).
 
     Examples
@@ -228,7 +228,7 @@ class BoundedProducts(GaussianQuery):
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyMoments:
         """Add noise to every entry."""
         variance = self.variance(table)
-        noisy = exact + discrete_gaussian(bits, variance, len(exact))
+        noisy = exact + rounded_gaussian(bits, variance, len(exact))
         unit = 1 / (grid_size(table) ** 2 * table.n_rows)
         return NoisyMoments(noisy.astype(np.float64) * unit, math.sqrt(variance) * unit)
 

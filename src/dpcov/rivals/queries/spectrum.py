@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import BitSource, Clipping, ExactnessError, RowTask
 from dpcov.core.budget import Number
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.query import GaussianQuery, Table, check_variance
 
@@ -63,7 +63,7 @@ class Eigenvalues(GaussianQuery):
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row. By Hoffman and Wielandt the sorted eigenvalues move
     by at most the Frobenius norm of the change, ``sqrt(2) B^2``; what float64 adds to it is certified after
-    the fact (``spectrum.md``). Every eigenvalue, rounded to an integer, gets discrete Gaussian noise.
+    the fact (``spectrum.md``). Every eigenvalue, rounded to an integer, gets rounded Gaussian noise.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Eigenvalues(GaussianQuery):
         """Add noise to the certified eigenvalues."""
         error = eigenvalue_error(table.n_rows, table.n_columns, table.lattice.bound)
         variance = self.variance(table)
-        noisy = certified_eigenvalues(exact, error) + discrete_gaussian(bits, variance, table.n_columns)
+        noisy = certified_eigenvalues(exact, error) + rounded_gaussian(bits, variance, table.n_columns)
         unit = self.clipping.unit(table.lattice) / table.n_rows
         return NoisySpectrum(noisy.astype(np.float64) * unit, math.sqrt(variance) * unit)
 
@@ -126,7 +126,7 @@ class Trace(GaussianQuery):
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP for replacing one row: a row adds an integer between 0 and B^2 to the
-    trace, which gets discrete Gaussian noise of variance ``B^4 / (2 rho)`` (``spectrum.md``).
+    trace, which gets rounded Gaussian noise of variance ``B^4 / (2 rho)`` (``spectrum.md``).
 
     Examples
     --------
@@ -163,7 +163,7 @@ class Trace(GaussianQuery):
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyTrace:
         """Add noise to the exact trace."""
         variance = self.variance(table)
-        noisy = int(np.trace(exact)) + int(discrete_gaussian(bits, variance, 1)[0])
+        noisy = int(np.trace(exact)) + int(rounded_gaussian(bits, variance, 1)[0])
         unit = self.clipping.unit(table.lattice) / table.n_rows
         return NoisyTrace(noisy * unit, math.sqrt(variance) * unit)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource
-from dpcov.core.noise import discrete_gaussian
+from dpcov.core.noise import rounded_gaussian
 
 _FRACTION_BITS = 40
 
@@ -21,6 +21,6 @@ def uniforms(bits: BitSource, count: int) -> NDArray[np.float64]:
 
 def normals(bits: BitSource, *shape: int) -> NDArray[np.float64]:
     """Return standard normal numbers on a grid of 2^-40."""
-    whole = discrete_gaussian(bits, 1 << (2 * _FRACTION_BITS), math.prod(shape))
+    whole = rounded_gaussian(bits, 1 << (2 * _FRACTION_BITS), math.prod(shape))
     numbers: NDArray[np.float64] = whole.astype(np.float64).reshape(shape) * 2.0**-_FRACTION_BITS
     return numbers
