@@ -41,6 +41,9 @@ def pictures(r: dpcov.Release) -> dict[str, Callable[[], Any]]:
     plan = dpcov.plan(n_rows=336_776, n_columns=len(COLUMNS) + 1, epsilon=1, delta=1e-6)
     return {
         "correlation": r.correlation().plot,
+        "regression": r.regress(
+            "arr_delay ~ dep_delay + distance + air_time + sched_dep_time + month + day"
+        ).plot,
         "std": r.std(["dep_delay", "arr_delay", "air_time"]).plot,
         "spectrum": r.spectrum().plot,
         "biplot": r.pca(2).plot,

@@ -101,3 +101,15 @@ def test_a_plan_shows_how_the_error_falls_with_epsilon() -> None:
         here = plan["whitening"].error if "n_rows" in asked else plan["whitening"].rows
         assert values[np.argmin(np.abs(epsilons - 1))] == pytest.approx(here)
     assert "1e-06" in dpcov.plan(n_columns=5, rho=0.1, n_rows=1000).plot().get_xlabel()
+
+
+def test_slopes_are_drawn_on_one_scale(release: dpcov.Release) -> None:
+    fit = release.regress("alpha ~ beta + gamma + delta")
+    axes = fit.plot()
+    scale = release.std(["beta", "gamma", "delta"]).values / release.std()["alpha"]
+    told = fit.slopes.differs_from_zero()
+    expected = [[v, 2 - i] for i, v in enumerate((fit.slopes.values * scale).tolist())]
+    seen = points(axes, INK) + points(axes, HIDDEN)
+    np.testing.assert_allclose(sorted(seen, key=lambda point: -point[1]), expected)
+    assert len(points(axes, HIDDEN)) == (~told).sum()
+    assert "sd of alpha" in axes.get_xlabel()
