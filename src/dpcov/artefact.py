@@ -208,8 +208,8 @@ def _names(columns: tuple[str, ...], *, intercept: bool) -> tuple[str, ...]:
     return (*columns, CONSTANT) if intercept else columns
 
 
-def _cost_to_plain(cost: PrivacyCost) -> dict[str, str]:
-    return {"rho": str(cost.rho), "delta": str(cost.delta)}
+def _cost_to_plain(cost: PrivacyCost) -> dict[str, str | bool]:
+    return {"rho": str(cost.rho), "delta": str(cost.delta), "gaussian": cost.gaussian}
 
 
 def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
@@ -219,7 +219,8 @@ def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
         if not _RATIONAL.fullmatch(text):
             raise ValueError(f"{name} is no rational number")
         parts.append(Fraction(text))
-    return PrivacyCost(*parts)
+    # Releases of old have the discrete Gaussian, which is no Gaussian mechanism, and do not say so.
+    return PrivacyCost(parts[0], parts[1], _typed(stored.get("gaussian", False), bool))
 
 
 def to_plain(value: Any) -> Any:

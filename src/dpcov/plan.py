@@ -18,6 +18,7 @@ from scipy.special import chdtri
 
 from dpcov.checks import count, number, share
 from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
+from dpcov.guessing import greatest_guess, guessing_sentence, mu_of
 from dpcov.methods import find_method, methods
 from dpcov.paper.queries import groups_for_noise
 from dpcov.paper.theory.bounds import Bound, least_rows
@@ -74,8 +75,10 @@ class Plan:
     ----------
     n_columns : int
         Columns, the constant one included.
-    rho : float
-        The budget in zCDP.
+    rho, mu : float
+        The budget in zCDP, and in Gaussian differential privacy for methods whose noise is all Gaussian.
+    guess : float
+        How often someone guesses right at most which of two candidates a row is, if such a method spends it.
     epsilon, delta : float or None
         For methods that need them.
     condition : float
@@ -103,6 +106,8 @@ class Plan:
 
     n_columns: int
     rho: float
+    mu: float
+    guess: float
     epsilon: float | None
     delta: float | None
     condition: float
@@ -128,11 +133,12 @@ class Plan:
 
     def __repr__(self) -> str:
         asked = f"{self.n_rows} rows" if self.n_rows is not None else f"error {self.error:g}"
-        budget = f"rho={self.rho:.4g}"
+        budget = f"mu={self.mu:.4g}, rho={self.rho:.4g}"
         if self.epsilon is not None:
             budget += f" (epsilon={self.epsilon:.4g}, delta={self.delta:g})"
         head = "error" if self.n_rows is not None else "rows"
         lines = [
+            guessing_sentence(PrivacyCost(Fraction(self.rho), gaussian=True)),
             f"plan: {asked}, {self.n_columns} columns, {budget}, condition {self.condition:g}",
             f"{'method':<18}{head:>12}  basis",
         ]
@@ -148,6 +154,7 @@ def plan(
     n_rows: int | None = None,
     error: float | None = None,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     condition: float = 1e6,
@@ -164,7 +171,7 @@ def plan(
         How many rows there are. Give this or `error`.
     error : float, optional
         The relative error wanted in the worst direction, below 1.
-    rho, epsilon, delta : float, optional
+    rho, mu, epsilon, delta : float, optional
         The budget, as for ``dpcov.release``. Methods that are not zCDP need `delta`; with `rho` and
         `delta` they are compared at the epsilon that rho-zCDP implies.
     condition : float, default 1e6
@@ -197,11 +204,12 @@ def plan(
     spread = number(condition, "condition", at_least=1)
     chance = share(failure, "failure")
     size = None if m is None else number(m, "m", at_least=1)
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(rho=rho, mu=mu, epsilon=epsilon, delta=delta, gaussian=True)
+    spending = PrivacyCost(limit.rho, gaussian=True)
     budget = float(limit.rho)
     whole = None
     if delta is not None and float(delta) > 0:
-        whole = float(epsilon) if epsilon is not None else resolve_budget(rho=rho).epsilon(delta)
+        whole = float(epsilon) if epsilon is not None else PrivacyCost(limit.rho).epsilon(delta)
         share_of_delta = find_method("aggregate").delta_share({})
         limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
     case = _Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
@@ -243,7 +251,10 @@ def plan(
         entry("kothari-2021", case.rate(kothari_rows), _RATE, "sub-Gaussian rows, robust"),
         entry("alabi-2023", case.rate(alabi_rows), _RATE, "Gaussian rows, robust"),
     )
-    return Plan(d, budget, whole, case.delta, spread, chance, rows, target, entries)
+    return Plan(
+        d, budget, mu_of(spending) or math.nan, greatest_guess(spending), whole, case.delta, spread, chance,
+        rows, target, entries,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

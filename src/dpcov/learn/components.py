@@ -26,7 +26,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     ----------
     n_components : int, optional
         The number of components to keep; all by default.
-    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
     Attributes
@@ -48,9 +48,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
-    it gets: sensitive rows stay sensitive.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row; attributes are post-processing. `transform` is a plain function of the
+    rows it gets: sensitive rows stay sensitive.
 
     Examples
     --------
@@ -69,6 +69,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
         n_components: int | None = None,
         *,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -79,7 +80,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
             ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
         )  # fmt: skip
         self.n_components = n_components

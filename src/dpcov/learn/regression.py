@@ -22,7 +22,7 @@ from dpcov.sources.sklearn_rows import names_of, read_target, unused_name, with_
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     """Least squares on a sensitive table, with an intercept.
 
-    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    Takes the parameters of every private estimator: `rho`, `mu`, or `epsilon` and `delta`; `method`,
     `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
 
     Attributes
@@ -42,8 +42,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row, where the target is part of the row; attributes are post-processing.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row, where the target is part of the row; attributes are post-processing.
     `predict` and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
 
     Weights of rows are not supported: they would have to be public, and change what one row can do.
@@ -149,7 +149,7 @@ class PrivateRidge(PrivateLinearRegression):
         Penalty on squared coefficients, each times its column's variance, as in ``Release.regress``: no unit,
         no scaling needed. On columns of variance 1 it is ``sklearn.linear_model.Ridge`` with
         ``alpha = ridge * n_samples``.
-    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
     See Also
@@ -175,6 +175,7 @@ class PrivateRidge(PrivateLinearRegression):
         ridge: float = 0.01,
         *,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -185,7 +186,7 @@ class PrivateRidge(PrivateLinearRegression):
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
             ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
         )  # fmt: skip
         self.ridge = ridge

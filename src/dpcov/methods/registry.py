@@ -15,6 +15,7 @@ _BUILT = (
         needs="nothing",
         assumes="nothing; most accurate if few rows carry much of a direction's variance",
         algorithm="dpcov.methods.whitening.method:estimate_whitening",
+        gaussian=True,
     ),
     Method(
         name="recursive",
@@ -24,6 +25,7 @@ _BUILT = (
         needs="m, alpha; least_eigenvalue, or a delta to find it; radius saves budget",
         assumes="random groups of m rows keep the second moment up to 1 +- alpha",
         algorithm="dpcov.paper.recursive:estimate_recursive",
+        gaussian=True,
         delta_share=lambda options: Fraction(1 if options.get("least_eigenvalue") is None else 0, 10),
         requires=("m",),
     ),
@@ -45,6 +47,7 @@ _BUILT = (
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
         algorithm="dpcov.methods.gaussian:estimate_gaussian",
+        gaussian=True,
         requires=("radius",),
     ),
     Method(
@@ -55,6 +58,7 @@ _BUILT = (
         needs="largest_eigenvalue, and rounds to suit the least one",
         assumes="Gaussian rows with mean zero",
         algorithm="dpcov.rivals.coinpress:estimate_coinpress",
+        gaussian=True,
         requires=("largest_eigenvalue",),
     ),
     Method(
@@ -64,6 +68,7 @@ _BUILT = (
         needs="largest_eigenvalue, least_eigenvalue",
         assumes="Gaussian rows with mean zero",
         algorithm="dpcov.rivals.preconditioning:estimate_preconditioning",
+        gaussian=True,
         requires=("largest_eigenvalue", "least_eigenvalue"),
     ),
     Method(
@@ -83,6 +88,7 @@ _BUILT = (
         needs="radius",
         assumes="no row is longer than radius; made for the Frobenius norm with many columns",
         algorithm="dpcov.rivals.separate:estimate_separate",
+        gaussian=True,
         requires=("radius",),
     ),
     Method(

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.core import PrivacyCost, UnresolvedError
+from dpcov.guessing import least_misses, mu_of
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.release import Release
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
+_FALSE_ALARMS = tuple(k / 50 for k in range(51))
 _DIGITS = 6
 _CORRELATION_STEPS = 10_000
 _MOST_UNRESOLVED = 20
@@ -128,6 +130,10 @@ class ReportData:
         The method that made the release, and where it comes from.
     guarantee : tuple of str
         The guarantee in plain sentences.
+    mu : float, optional
+        The parameter of Gaussian differential privacy, if all noise is Gaussian.
+    trade_off : tuple of (float, float)
+        How often someone misses a candidate at least, for how often it is seen where it is not.
     epsilons : tuple of (float, float)
         Pairs of delta and the epsilon that goes with it.
     predicted_error : float, optional
@@ -164,6 +170,8 @@ class ReportData:
     method: str
     citation: str
     guarantee: tuple[str, ...]
+    mu: float | None
+    trade_off: tuple[tuple[float, float], ...]
     epsilons: tuple[tuple[float, float | None], ...]
     predicted_error: float | None
     problem: str
@@ -234,6 +242,8 @@ def report_data(
         method=release.method,
         citation="" if known is None else known.citation,
         guarantee=guarantee(receipt, delta),
+        mu=None if (mu := mu_of(receipt.spent)) is None else rounded_up(mu),
+        trade_off=tuple((a, round(least_misses(receipt.spent, a), 4)) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
         predicted_error=_rounded(float(release.diagnostics.get("predicted_error", math.nan))),
         problem=problem,

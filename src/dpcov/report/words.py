@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 from dpcov.core import PrivacyCost, Receipt
+from dpcov.guessing import guessing_sentence, not_gaussian_sentence
 
 # Below one over the number of people that one release is about, for all but the largest tables.
 USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
@@ -42,9 +43,11 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
     """Return what was promised to the people in the table, sentence by sentence."""
     if not receipt.private:
         return (_NOT_PRIVATE,)
+    guess, reason = guessing_sentence(receipt.spent), not_gaussian_sentence(receipt.not_gaussian)
     epsilon = epsilon_at(receipt.spent, delta)
     if math.isinf(epsilon):
-        return (f"This release guarantees {receipt.spent} of zero-concentrated differential privacy.",)
+        named = f"This release guarantees {receipt.spent} of zero-concentrated differential privacy."
+        return tuple(sentence for sentence in (guess, named, reason) if sentence)
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
     about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
     promise = (
@@ -52,7 +55,7 @@ def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
         "one. Replacing a row changes the probability of any result by at most a factor of "
         f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
     )
-    return promise, _HOLDS, _PUBLIC
+    return tuple(sentence for sentence in (guess, promise, _HOLDS, _PUBLIC, reason) if sentence)
 
 
 def rounded_up(value: float) -> float:
