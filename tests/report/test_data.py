@@ -103,11 +103,16 @@ def test_a_vetted_method_is_called_so() -> None:
 
 
 def test_words_of_the_guarantee() -> None:
-    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6))
-    promise, *_ = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6))
+    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6), gaussian=True)
+    guess, promise, *rest = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6))
     assert "at most a factor of e^1 (about 2.72), up to an extra chance of one in a million." in promise
+    assert guess.endswith("guesses right at most 54.8% of the time, where a coin is right 50% of the time.")
+    assert "zCDP" not in " ".join(rest)
     large = PrivacyCost(Fraction(10**8))
-    assert "which is large" in guarantee(Receipt(large, (Charge("all", large),), True), Fraction(1, 100))[0]
+    told = guarantee(Receipt(large, (Charge("the search", large),), True), Fraction(1, 100))
+    assert "at most 100% of the time" in told[0]
+    assert "which is large" in told[1]
+    assert told[-1].endswith("because not all noise is Gaussian: the search.")
     assert one_in(Fraction(1, 30_000)) == "one in 30,000"
 
 

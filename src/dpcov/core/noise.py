@@ -3,8 +3,7 @@
 ``round(G)`` with G normal of mean 0 and variance ``s2`` gives the integer m the probability
 ``Phi((m + 1/2) / sigma) - Phi((m - 1/2) / sigma)``. An integer plus this noise is the rounded sum of
 the integer and G. So an integer-valued query of l2 sensitivity D is exactly as private as with G itself:
-mu-Gaussian differentially private with ``mu = D / sigma``, hence ``mu^2 / 2``-zCDP. The proof note is
-``noise.md``.
+mu-GDP with ``mu = D / sigma``, hence ``mu^2 / 2``-zCDP. The proof note is ``noise.md``.
 
 Sampling. A standard half-normal real ``x = (k + u) / 64`` is drawn: a strip k with the probability of its
 left end, a uniform real u of which 64 bits are drawn at first, and the pair is accepted with the ratio of the
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
+from math import erfc, isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +43,6 @@ _SLOPE_BITS = 48
 _CHUNK = 1 << 13
 _HALF_WORD = np.uint64(32)
 _LOW_HALF = np.uint64((1 << 32) - 1)
-
-ROUNDING = Fraction(1, 12)
-"""What rounding adds to the variance at most; it matters where noise is as small as a unit, in counts."""
 
 
 def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> NDArray[np.int64]:
@@ -74,6 +70,12 @@ def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> N
         samples[filled : filled + len(accepted)] = accepted
         filled += len(accepted)
     return samples
+
+
+def rounded_variance(variance: Fraction) -> Fraction:
+    """Return the variance of the noise once rounded, or a bit more, for who judges counts: floats will do."""
+    steps = [(2 * m - 1) * erfc((m - 0.5) / sqrt(2 * variance)) for m in range(1, 9)]
+    return variance + Fraction(1, 12) if variance >= 1 else max(variance, Fraction(sum(steps)))
 
 
 class _Scale:
@@ -282,8 +284,7 @@ def _exp_table() -> NDArray[np.int64]:
 def _exp_floor(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return integers at most 2^31 exp(-exponent / 2^30), and less than 4 below it.
 
-    Below it by: the table's error, 1 for exp(-f) - (1 - f) < f^2 / 2 with f < 2^-15, and 1 for
-    the shift.
+    Below it by: the table's error, 1 for exp(-f) - (1 - f) < f^2 / 2 with f < 2^-15, 1 for the shift.
     """
     fine = exponent & ((1 << 15) - 1)
     floor: NDArray[np.int64] = (_exp_table()[exponent >> 15] * ((1 << 30) - fine)) >> 30
