@@ -28,7 +28,9 @@ def identity_map(n_columns: int) -> LatticeMap:
     return integer_map(np.eye(n_columns))
 
 
-def integer_map(matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap:
+def integer_map(
+    matrix: ArrayLike, sizes: ArrayLike | None = None, centres: ArrayLike | None = None
+) -> LatticeMap:
     """Round a square matrix to a nearby integer map, up to a rotation of its output.
 
     Parameters
@@ -37,8 +39,11 @@ def integer_map(matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap
         Any finite matrix A. The result T is lower triangular with ``T.T @ T`` close to
         ``A.T @ A``: a rotation changes no norm, and a triangular product costs half.
     sizes : array_like, shape (d,), optional
-        How large the entries of each column typically are. If not given, those of a table that A
-        whitens.
+        How large the entries of each column typically are, `centres` subtracted. If not given, those of a
+        table that A whitens.
+    centres : array_like, shape (d,), optional
+        What to subtract from each column first, for a table whose last column is the constant one: of rows
+        far from zero, rounding then leaves as much as of others.
 
     Returns
     -------
@@ -55,6 +60,10 @@ def integer_map(matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap
     if abs(magnitude) > _GREATEST_MAP_EXPONENT:
         raise ArgumentError("map must have entries between 1e-240 and 1e240.")
     target = np.ldexp(target, -magnitude)
+    if centres is not None:
+        centres = _safe_centres(np.asarray(centres, dtype=np.float64))
+        # A x = A' (x - c) with the constant column 1 = x_d: what the centres had of it goes to A' e_d.
+        target[:, -1] += target @ centres
     exponents = _column_exponents(target) if sizes is None else _size_exponents(np.asarray(sizes))
     triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
     norm = float(np.linalg.norm(triangle))
@@ -62,7 +71,7 @@ def integer_map(matrix: ArrayLike, sizes: ArrayLike | None = None) -> LatticeMap
     coefficients = np.asfortranarray(np.rint(triangle * units))
     diagonal = np.diagonal(coefficients)
     np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
-    return LatticeMap(coefficients, float(np.ldexp(units, -magnitude)), exponents)
+    return LatticeMap(coefficients, float(np.ldexp(units, -magnitude)), exponents, centres)
 
 
 def largest_gain_ratio(n_columns: int) -> float:
@@ -140,6 +149,14 @@ def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
     if np.isfinite(scales).all() and (scales > 0).all():
         exponents -= np.frexp(scales)[1]
     return _relative(exponents)
+
+
+def _safe_centres(centres: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return centres that a map may have: others are 0."""
+    sizes = np.abs(centres)
+    with np.errstate(invalid="ignore"):
+        moderate = (sizes > 2.0**-_GREATEST_MAP_EXPONENT) & (sizes < 2.0**_GREATEST_MAP_EXPONENT)
+    return np.where(moderate & (np.arange(len(centres)) < len(centres) - 1), centres, 0.0)
 
 
 def _size_exponents(sizes: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -173,11 +173,11 @@ class Curator:
         last = self._last
         if last is not None and list(tasks) == [last[0]]:
             return [last[1]]
-        joint = JointTask(tuple(tasks)) if len(tasks) > 1 else tasks[0]
+        joint = JointTask(tuple(tasks))
         # Elsewhere the cut may depend on rows, and how far a scan is with it (order.md).
         with self._progress(purpose, self.n_rows if self._source.in_memory else None) as report:
-            total = self._source.scan(joint, report)
-        totals = joint.split(total) if isinstance(joint, JointTask) else [total]
+            total = self._source.scan(joint if len(tasks) > 1 else tasks[0], report)
+        totals = joint.split(total)
         if totals[-1].size <= _LARGEST_KEPT_TOTAL:
             self._last = tasks[-1], totals[-1]
         return totals

@@ -1,5 +1,6 @@
 """From rows of float64 to bounded vectors of integers, exactly.
 
+    x -> x - c                  public centres of the columns, if the table has a constant one
     x -> round(x * 2^s)         s from the row's own largest entry; |x|^2 <= 2^54
     y =  L x                    L a public lower triangular integer matrix, |L|_F <= 2^26
     y -> round(y * 2^t)         t from its own largest entry; |y|^2 <= 2^52, a sum without rounding
@@ -33,6 +34,7 @@ _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
 _LEAST_EXPONENT = -960
 GREATEST_COLUMN_EXPONENT = 900
+_LEAST_CENTRE = 2.0**-900
 _TILE_ENTRIES = 1 << 15
 _LEAST_TILE = 512
 
@@ -77,7 +79,7 @@ class Lattice:
 class LatticeMap:
     """A public linear map with integer coefficients.
 
-    It stands for the matrix ``coefficients / scale @ diag(2^column_exponents)``.
+    It stands for the matrix ``coefficients / scale @ diag(2^column_exponents) @ (I - centres e_d^T)``.
 
     Attributes
     ----------
@@ -87,11 +89,15 @@ class LatticeMap:
         How many units of the integer map make one of the matrix.
     column_exponents : ndarray of int64, shape (d,)
         Columns are first multiplied by these powers of two.
+    centres : ndarray of float64, shape (d,), optional
+        And these are subtracted even before, from a table whose last column is the constant one; its own is
+        0, as all are by default. The others are 0 or between 2^-900 and 2^900 in magnitude.
     """
 
     coefficients: NDArray[np.float64]
     scale: float
     column_exponents: NDArray[np.int64]
+    centres: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         coefficients = np.array(self.coefficients, dtype=np.float64, order="F")
@@ -105,10 +111,15 @@ class LatticeMap:
             raise ArgumentError("map must have a norm of at most 2^26; it may have too many columns.")
         if np.abs(exponents).max() > GREATEST_COLUMN_EXPONENT or not (0 < self.scale < math.inf):
             raise ArgumentError("map must scale columns by factors between 1e-270 and 1e270.")
-        coefficients.setflags(write=False)
-        exponents.setflags(write=False)
+        centres = np.array(np.zeros(d) if self.centres is None else self.centres, dtype=np.float64)
+        sizes = np.abs(centres[centres != 0])
+        if centres.shape != (d,) or centres[-1] or not ((sizes >= _LEAST_CENTRE) & (sizes <= 1 / _LEAST_CENTRE)).all():
+            raise ArgumentError("map must have a moderate centre for each column, 0 for the last.")
+        for array in (coefficients, exponents, centres):
+            array.setflags(write=False)
         object.__setattr__(self, "coefficients", coefficients)
         object.__setattr__(self, "column_exponents", exponents)
+        object.__setattr__(self, "centres", centres)
 
     @property
     def n_columns(self) -> int:
@@ -117,7 +128,9 @@ class LatticeMap:
 
     def matrix(self) -> NDArray[np.float64]:
         """Return the matrix that this map stands for."""
-        return np.ldexp(self.coefficients / self.scale, self.column_exponents)
+        matrix: NDArray[np.float64] = np.ldexp(self.coefficients / self.scale, self.column_exponents)
+        matrix[:, -1] -= matrix @ self.centres
+        return matrix
 
 
 def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
@@ -188,6 +201,7 @@ class MappedRows:
         self._map = lattice_map
         exponents = lattice_map.column_exponents
         self._column_scale = np.ldexp(1.0, exponents)[:, None] if exponents.any() else None
+        self._centres = lattice_map.centres[:, None] if lattice_map.centres.any() else None
         # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
         # are then too small to survive the rounding, so that flushing changes nothing.
         self._least_magnitude = np.ldexp(1.0, _LEAST_EXPONENT + max(0, int(exponents.max())))
@@ -210,6 +224,8 @@ class MappedRows:
                 np.copyto(target, column, casting="unsafe")
         if constant:
             x[own] = 1.0
+        if self._centres is not None:
+            x -= self._centres
         if self._column_scale is not None:
             x *= self._column_scale
         self.shift = _round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)

@@ -55,11 +55,13 @@ class Table:
     memory: dict[type, object] = field(default_factory=dict, repr=False)
 
     def check_map(self, lattice_map: LatticeMap) -> None:
-        """Raise an `ArgumentError` for a map that takes another number of columns."""
+        """Raise an `ArgumentError` for a map that takes other columns."""
         if lattice_map.n_columns != self.n_columns:
             raise ArgumentError(
                 f"map takes {lattice_map.n_columns} columns, but the table has {self.n_columns}."
             )
+        if lattice_map.centres.any() and not self.constant:
+            raise ArgumentError("map has centres, but the table has no constant column.")
 
 
 class Query(Protocol[Answer_co]):

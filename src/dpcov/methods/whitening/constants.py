@@ -91,6 +91,9 @@ them."""
 REACHES_SHARE = 0.09
 """Histograms along all directions that stand out cost this together, and at most `CAREFUL_LOOK` each."""
 
+WORTH_STRETCHING = 0.8
+"""Histograms for an ellipsoid are paid if at best it lets in less than this part of the noise of a ball."""
+
 CLIPPED_ALONG = 2.0
 """Rows to clip along such a direction, in units of ``sqrt(2 d / rho)``, at which clipping costs what noise
 does."""
@@ -109,3 +112,9 @@ noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 FEW_ROWS = 0.25
 """If the whole budget leaves more noise than this in a direction of a white table, one release of the rows
 as they are tells most."""
+
+MOST_CENTRINGS = 6
+"""Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""
+
+LEAST_FOR_COLUMNS, MOST_FOR_COLUMNS = 0.001, 0.03
+"""A round about every column costs at least and at most so much: see `ROWS_OF_A_BULK`."""

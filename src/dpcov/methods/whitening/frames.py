@@ -125,28 +125,50 @@ def shape_from_signs(signs: Vector) -> Vector:
     return result
 
 
-def column_scales(rows: Matrix) -> Vector:
-    """Return the scale of each column of a table that the forms `rows` make white."""
+def centres_and_scales(rows: Matrix, *, constant: bool) -> tuple[Vector, Vector]:
+    """Return the centre and the scale of each column of a table that the forms `rows` make white.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (d, d)
+        The forms.
+    constant : bool
+        Whether the last column is the constant one: columns then have the mean as their centre, else 0.
+    """
     norms = np.linalg.norm(rows, axis=0)
-    scales: Vector = np.linalg.norm(np.linalg.inv(rows / norms), axis=1) / norms
-    return scales
+    # Column j is ``inverse[j] @ y`` of white y, so columns have the products of these vectors as moments.
+    inverse = np.linalg.inv(rows / norms) / norms[:, None]
+    centres = np.zeros(len(rows))
+    if constant:
+        one = inverse[-1]
+        centres[:-1] = inverse[:-1] @ one / (one @ one)
+        inverse = inverse - np.outer(centres, one)
+    scales: Vector = np.linalg.norm(inverse, axis=1)
+    return centres, scales
 
 
-def beyond_reach(rows: Matrix) -> bool:
-    """Whether amplifying a direction any further is pointless, columns brought to one scale."""
-    return float(np.linalg.cond(rows * column_scales(rows))) > largest_gain_ratio(len(rows))
+def beyond_reach(rows: Matrix, *, constant: bool) -> bool:
+    """Whether amplifying a direction any further is pointless, columns brought to one centre and scale."""
+    centres, scales = centres_and_scales(rows, constant=constant)
+    return float(np.linalg.cond(_about(rows, centres) * scales)) > largest_gain_ratio(len(rows))
 
 
-def limit_gains(rows: Matrix) -> Matrix:
+def limit_gains(rows: Matrix, *, constant: bool) -> Matrix:
     """Keep the largest gain below `largest_gain_ratio` times the least.
 
     Beyond, what is amplified would be the rounding of rows.
     """
-    scales = column_scales(rows)
-    left, gains, right = np.linalg.svd(rows * scales)
+    centres, scales = centres_and_scales(rows, constant=constant)
+    left, gains, right = np.linalg.svd(_about(rows, centres) * scales)
     most = gains.min() * largest_gain_ratio(len(rows))
     if gains.max() <= most:
         return rows
     limited = np.minimum(gains, most)
-    result: Matrix = (left * limited) @ right / scales
-    return result
+    return _about((left * limited) @ right / scales, -centres)
+
+
+def _about(rows: Matrix, centres: Vector) -> Matrix:
+    """Return the forms for columns from which `centres` were subtracted."""
+    moved = rows.copy()
+    moved[:, -1] += rows @ centres
+    return moved

@@ -26,6 +26,7 @@ import numpy as np
 from dpcov.checks import number, positive, share
 from dpcov.core import ArgumentError, Curator
 from dpcov.methods.estimate import Estimate
+from dpcov.methods.whitening.columns import standardise
 from dpcov.methods.whitening.release import release, release_nothing
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
@@ -63,7 +64,7 @@ def estimate_whitening(
     """
     _check(contamination, m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
-    rough = np.eye(run.d) if run.has_few_rows else find_rough_frame(run).rows
+    rough = np.eye(run.d) if run.has_few_rows else standardise(run)
     white = whiten(run, rough)
     if white is None:
         return release_nothing(run)

@@ -29,9 +29,12 @@ _NEAR = 1.5
 _CLEAR = 2.5
 
 
-def wide_grid() -> LogNormGrid:
-    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds."""
-    return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES)
+def wide_grid(*, coarse: bool = False) -> LogNormGrid:
+    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds.
+
+    Coarse bins are twice as wide: three of them, side by side, have most rows of a table.
+    """
+    return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES // 2 if coarse else _WIDE_HALVES)
 
 
 def fine_grid(typical: float, n_rows: int) -> LogNormGrid:
@@ -82,6 +85,8 @@ class NormLook:
         Where most rows that are not zero lie.
     far : float
         Beyond this, no rows are seen.
+    size : float
+        The root mean square of all norms, those beyond `far` left out.
     """
 
     def __init__(self, answer: NoisyCounts, *, ignored_rows: float = 0.0) -> None:
@@ -98,6 +103,11 @@ class NormLook:
         self._last = self._last_of_interest(occupied, ignored_rows)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
         self.far = float(self._edges[self._last])
+        middle = np.sqrt(self._edges[:-1] * self._edges[1:])
+        # Bin 0 is open below. Noise may make the sum of squares negative, but not below that of the mode.
+        seen = float(np.sum(self._counts[1 : self._last + 1] * middle[: self._last] ** 2))
+        least = float(self._counts[self._mode]) * self.typical**2
+        self.size = math.sqrt(max(seen, least, self._sigma * self.typical**2) / answer.n_rows)
 
     def _last_of_interest(self, occupied: list[int], ignored_rows: float) -> int:
         for last in reversed(occupied):

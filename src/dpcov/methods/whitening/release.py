@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.arrays import Matrix
+from dpcov.arrays import Matrix, Vector
 from dpcov.core import Clipping, Gram, LogNormGrid, RowsBeyond
 from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
-from dpcov.maps import integer_map, rounding_variance
+from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
@@ -35,7 +35,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
     count, dropped = _count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - count.cost.rho
-    clipping = Clipping(integer_map(wanted), region.radius, run.rule)
+    clipping = Clipping(run.map(wanted), region.radius, run.rule)
     answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
     share = float(left) / run.rho
     run.note("release", share, run.d)
@@ -64,7 +64,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     # What is left of the noise after shrinking, on average over entries.
     sigma = answer.sigma * math.sqrt(1 - shrinkage)
     # The rounding of rows may be all that is left of a direction, too.
-    rounding = rounding_variance(answer.lattice_map, np.sqrt(np.maximum(np.diag(matrix), 0.0)))
+    rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map.centres))
     law = NoiseLaw(raising @ inverse, sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, beyond)
@@ -105,7 +105,13 @@ def _count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
     # Edge k has bins k + 1 and later beyond it: the last edge that is not beyond the radius.
     first_bin = int(np.searchsorted(grid.edges(), radius, side="right"))
     rho = run.part(min(c.COUNT_SHARE, run.left / 8))
-    return RowsBeyond(integer_map(forms), grid, first_bin, rho, "rows beyond the region")
+    return RowsBeyond(run.map(forms), grid, first_bin, rho, "rows beyond the region")
+
+
+def _sizes(matrix: Matrix, centres: Vector) -> Vector:
+    """Return the root mean squares of the columns about these centres, multiples of the last column."""
+    about = np.diag(matrix) - 2 * centres * matrix[:, -1] + centres**2 * matrix[-1, -1]
+    return np.sqrt(np.maximum(about, 0.0))
 
 
 def _unit_length(form: Matrix) -> list[float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.core import Rule, sampled_rows
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import (
@@ -27,14 +28,14 @@ _MOST_BLIND_ROUNDS = 5
 _WORTH_AMPLIFYING = 2.0
 
 
-def find_rough_frame(run: Run) -> Frame:
+def find_rough_frame(run: Run, start: Matrix) -> Frame:
     """See as many directions as rounds of unit rows can."""
     every = max(1, run.n // c.SAMPLED_ROWS)
     rows = sampled_rows(run.n, every)
     share = run.share_for(c.ROUND_ERROR / run.d, rows)
     share = min(max(share, c.ROUND_SHARE), c.MOST_FOR_A_ROUND)
     noise = run.noise(rows, share)
-    frame, blind = Frame(np.eye(run.d), np.zeros(run.d, dtype=np.bool_)), 0
+    frame, blind = Frame(start, np.zeros(run.d, dtype=np.bool_)), 0
     for _ in range(_MOST_ROUNDS):
         answer = run.gram(frame.rows, 1.0, share, "directions of the rows", rule=Rule.DIRECTION, every=every)
         forms, signs = in_frame(answer, frame.rows)
@@ -57,9 +58,9 @@ def find_rough_frame(run: Run) -> Frame:
             frame = before
             break
         frame = before.amplified(gain)
-        if beyond_reach(frame.rows):
+        if beyond_reach(frame.rows, constant=run.constant):
             break
-    return Frame(limit_gains(frame.rows), frame.seen)
+    return Frame(limit_gains(frame.rows, constant=run.constant), frame.seen)
 
 
 def _gain_of_small(run: Run, frame: Frame) -> float | None:

@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.core import Clipping, Curator, Gram, LogNormGrid, NoisyGram, NormHistogram, Rule
+from dpcov.core import Clipping, Curator, Gram, LatticeMap, LogNormGrid, NoisyGram, NormHistogram, Rule
 from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.frames import column_scales
+from dpcov.methods.whitening.frames import centres_and_scales
 from dpcov.methods.whitening.norms import NormLook, wide_grid
 
 
@@ -67,15 +67,33 @@ class Run:
         return max(1, self.n // c.STEERING_ROWS)
 
     @property
+    def every_column(self) -> int:
+        """One row in so many is enough for rounds about single columns."""
+        return max(1, self.n // 50_000)
+
+    @property
     def rule(self) -> Rule:
         """What becomes of rows beyond a radius: outliers are dropped, others shrink."""
         return Rule.DROP if self.contamination else Rule.SHRINK
+
+    @property
+    def constant(self) -> bool:
+        """Whether the last column is the constant one."""
+        return self.curator.has_constant
+
+    def map(self, forms: Matrix, frame: Matrix | None = None) -> LatticeMap:
+        """Return the integer map for `forms`, columns brought to the centres and scales that `frame` tells.
+
+        The frame must be invertible; the forms need not be. It is `forms` if it is not given.
+        """
+        centres, scales = centres_and_scales(forms if frame is None else frame, constant=self.constant)
+        return integer_map(forms, scales, centres if self.constant else None)
 
     def gram(
         self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
     ) -> NoisyGram:
         """Ask for the Gram matrix of the rows after `forms`, kept within a radius."""
-        clipping = Clipping(integer_map(forms), radius, rule)
+        clipping = Clipping(self.map(forms), radius, rule)
         return self.curator.ask(Gram(clipping, self.part(share), purpose, every))
 
     def look(
@@ -99,16 +117,15 @@ class Run:
         """
         square = np.zeros((self.d, self.d))
         square[: len(forms)] = forms
-        sizes = column_scales(forms if frame is None else frame)
         enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
         spent = self.part(min(max(share, enough), self.left / 4))
-        query = NormHistogram(integer_map(square, sizes), wide_grid(), spent, purpose, every)
+        query = NormHistogram(self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every)
         answer = self.curator.ask(query)
         return NormLook(answer, ignored_rows=self.contamination * answer.n_rows)
 
     def histogram(self, forms: Matrix, grid: LogNormGrid, share: float, purpose: str) -> NormHistogram:
         """Return the query for a histogram of norms."""
-        return NormHistogram(integer_map(forms), grid, self.part(min(share, self.left / 4)), purpose)
+        return NormHistogram(self.map(forms), grid, self.part(min(share, self.left / 4)), purpose)
 
     def part(self, share: float) -> Fraction:
         """Return a share of the budget as an exact number."""

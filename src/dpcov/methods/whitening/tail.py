@@ -83,6 +83,42 @@ def radius_beyond(histogram: FineNorms, radius: float, rows: float) -> float:
     return max(low, radius / _NEAR_REACH)
 
 
+def cheapest_radius(histogram: FineNorms, radius: float, noise: float, agreeing: float) -> float | None:
+    """Return the radius at which noise and what clipping takes are least together.
+
+    Parameters
+    ----------
+    histogram : FineNorms
+        Of the norms.
+    radius : float
+        What the histogram tells: where the fitted law starts from.
+    noise : float
+        How many rows of length R, along one direction, the noise of a ball of radius R is worth.
+    agreeing : float
+        Which part of the rows beyond lies along one direction.
+
+    Returns
+    -------
+    float or None
+        None if no law fits.
+    """
+    law = fit_tail(histogram, radius)
+    if law is None:
+        return None
+    costs = []
+    places = radius * np.geomspace(1.0, _FAR_REACH, 120)
+    for place in places:
+        excess = (place / radius - 1) / law.spread
+        rows = law.rows * _survival(excess, law.shape)
+        # Beyond a threshold, a generalised Pareto law is one again, with another scale.
+        spread = np.maximum(law.spread + law.shape * (place / radius - 1), 1e-9) * radius / place
+        there = replace(law, rows=rows, spread=spread, radius=1.0)
+        norms = np.array([there.norms(_QUANTILES, i) for i in range(len(rows))])
+        lost = float(np.mean(rows * (norms**2 - 1).mean(axis=1)))
+        costs.append(place**2 * (noise + agreeing * lost))
+    return float(places[int(np.argmin(costs))])
+
+
 def restored_quantile(histogram: FineNorms) -> float:
     """Return which quantile of the likely losses to restore: the median, or a low one where they are vague.
 

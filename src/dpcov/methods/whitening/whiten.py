@@ -114,12 +114,12 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         if following.error < least or visible < run.d:
             least, best = following.error, replace(here, rank=visible)
         idle = idle + 1 if visible <= before < run.d else 0
-        if idle == c.MOST_IDLE or beyond_reach(following.rows):
+        if idle == c.MOST_IDLE or (visible <= before and beyond_reach(following.rows, constant=run.constant)):
             # No more of what is invisible can be told.
-            rows = limit_gains(following.given_up())
+            rows = limit_gains(following.given_up(), constant=run.constant)
             look = run.look(rows, c.LOOK, "norms of the rows", every=run.every)
             return White(rows, look, visible)
-        rows, unit = limit_gains(following.rows), following.unit
+        rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
     return best
 
 

@@ -22,19 +22,15 @@ import numpy as np
 from dpcov.arrays import Matrix, Vector
 from dpcov.core import NormHistogram, Rule
 from dpcov.laws import noise_norm, rarely_exceeded
-from dpcov.maps import integer_map
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.frames import column_scales, in_frame
+from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.run import Run
-from dpcov.methods.whitening.tail import radius_beyond
+from dpcov.methods.whitening.tail import cheapest_radius, radius_beyond
 from dpcov.methods.whitening.whiten import White
 
 _MOST_LOOKED_AT = 0.1
-# What the heavy directions add to the squared radius, in units of that of the rest.
-_ROOM = 0.6
 _DROPPING_MARGIN = 1.05
-_DIRECTIONAL_MARGIN = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +148,13 @@ def wrap(run: Run, white: White) -> Region:
     if not heavy:
         radius = ball_radius(run, histogram, rank)
         return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
-    ellipsoid = surround(run, white, heavy)
-    if ellipsoid is not None:
-        return enclose(run, white, ellipsoid)
-    # Far rows agree: clipping as many as the histogram can tell would bias one direction.
-    radius = _DIRECTIONAL_MARGIN * histogram.radius(directional_count(run, rank))
-    return enclose(run, white, Region(radius, (Tail(histogram, radius, rank),), agreement=agreement))
+    # Far rows agree: clipping more than noise weighs would bias one direction.
+    told = histogram.radius(even_count(run, rank))
+    ball = cheapest_radius(histogram, told, even_count(run, run.d), agreement.about)
+    ball = max(told, white.look.far) if ball is None else ball
+    around = Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
+    ellipsoid = surround(run, white, heavy, ball)
+    return around if ellipsoid is None else enclose(run, white, ellipsoid, around)
 
 
 def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], Agreement]:
@@ -205,13 +202,30 @@ def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> 
     return Agreement(min(max(about / rows, even), 1.0), at_most, rows)
 
 
-def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Region | None:
-    """Return an ellipsoid around nearly all rows; None if a ball reaches as far as the heavy ones do.
+def surround(
+    run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: float
+) -> Region | None:
+    """Return an ellipsoid around nearly all rows; None if it would let in as much noise as a ball does.
 
-    Each of the directions is paid a histogram, and so is the rest.
+    Each of the directions is paid a histogram, and so is the rest, if that can pay.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    white : White
+        The coordinates.
+    heavy : tuple of HeavyDirection
+        Where the region may reach further.
+    ball : float
+        The radius of a ball around nearly all rows.
     """
     vectors = np.array([direction.vector for direction in heavy])
     rank = max(white.rank - len(heavy), 1)
+    beside_typical = math.sqrt(rank) * white.unit
+    hoped = _fit(run.d, beside_typical, beside_typical, [ball] * len(heavy), white.unit)
+    if hoped.cost > c.WORTH_STRETCHING * _noise_of(run.d, ball, ()):
+        return None
     beside = np.eye(run.d) - vectors.T @ vectors
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
     rest = _ask_part(run, white, beside, rank, share)
@@ -219,40 +233,73 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Regio
     inner = ball_radius(run, rest, rank)
     clipped = c.CLIPPED_ALONG * even_count(run, run.d)
     reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
-    if max(reaches) <= inner:
+    best = _fit(run.d, inner, beside_typical, reaches, white.unit)
+    if best.cost > _noise_of(run.d, ball, ()):
         return None
-    # A row as long as `inner` beside a heavy direction and as long as its reach along it just fits in.
-    room = math.sqrt(_ROOM) * inner
-    radius = math.hypot(inner, room)
-    stretches = tuple(max(reach / room, 1.0) for reach in reaches)
-    # A row that is long in one way is as most rows are in the others.
-    reach = math.sqrt(max(radius**2 - rank * white.unit**2, room**2))
-    tails = [Tail(rest, math.sqrt(max(radius**2 - len(heavy) * white.unit**2, inner**2)), rank)]
+    reach = math.sqrt(best.radius**2 - beside_typical**2)
+    tails = [Tail(rest, math.sqrt(best.radius**2 - len(heavy) * white.unit**2), rank)]
     tails += [
         Tail(histogram, stretch * reach, 1, direction)
-        for histogram, stretch, direction in zip(along, stretches, heavy, strict=True)
+        for histogram, stretch, direction in zip(along, best.stretches, heavy, strict=True)
     ]
-    return Region(radius, tuple(tails), stretches)
+    return Region(best.radius, tuple(tails), best.stretches)
 
 
-def enclose(run: Run, white: White, region: Region) -> Region:
-    """Look once more, in the region's own coordinates, and let it grow to the furthest rows that are seen."""
+@dataclass(frozen=True)
+class _Fit:
+    """An ellipsoid: its radius, its stretches, and the noise it lets in."""
+
+    radius: float
+    stretches: tuple[float, ...]
+    cost: float
+
+
+def _fit(d: int, inner: float, typical: float, reaches: list[float], unit: float) -> _Fit:
+    """Return the cheapest ellipsoid that holds rows which are long in one way, and as most are in the others.
+
+    Parameters
+    ----------
+    d : int
+        The number of directions.
+    inner, typical : float
+        How long rows are beside the heavy directions, at most and typically.
+    reaches : list of float
+        How long they are along each of these.
+    unit : float
+        Root mean square of a white coordinate.
+    """
+    fits = []
+    for factor in np.geomspace(1.0, 4.0, 29).tolist():
+        # A row that is long beside the heavy directions has a unit along each of them.
+        radius = factor * math.sqrt(max(inner, 1.05 * typical) ** 2 + len(reaches) * unit**2)
+        room = math.sqrt(radius**2 - typical**2)
+        stretches = tuple(max(reach / room, 1.0) for reach in reaches)
+        fits.append(_Fit(radius, stretches, _noise_of(d, radius, stretches)))
+    return min(fits, key=lambda fit: fit.cost)
+
+
+def enclose(run: Run, white: White, region: Region, ball: Region) -> Region:
+    """Look once more, in the ellipsoid's own coordinates, and choose its size; the ball if it is cheaper."""
+    squares = np.linalg.eigvalsh(region.shape(run.d)) ** 2
     forms = np.asarray(np.linalg.solve(region.shape(run.d), white.rows), dtype=np.float64)
-    look = run.look(forms, c.CAREFUL_LOOK, "norms in the region")
-    if look.far <= c.BEYOND * region.radius:
-        return region
-    grown = region.grown(look.far / region.radius)
-    ball = Region(white.look.far)
-    if _cost(grown, run.d) <= _cost(ball, run.d):
+    typical = white.unit * math.sqrt(float((1 / squares).sum()))
+    query = run.histogram(forms, fine_grid(typical, run.n), c.CAREFUL_LOOK, "norms in the region")
+    histogram = FineNorms(run.curator.ask(query), run.n)
+    # Along the furthest direction, noise is worth that many rows of the region's reach.
+    rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
+    told = histogram.radius(rows)
+    radius = cheapest_radius(histogram, told, rows, 1.0)
+    grown = region.grown((radius or told) / region.radius)
+    if _noise_of(run.d, grown.radius, grown.stretches) <= _noise_of(run.d, ball.radius, ()):
         return grown
-    # A ball around all rows costs less than an ellipsoid that the directions found do not fit.
-    return replace(ball, tails=(Tail(_ask_norms(run, white), ball.radius, max(white.rank, 1)),))
+    return ball
 
 
-def _cost(region: Region, d: int) -> float:
-    """Return what noise a region lets into a white table, up to a factor: ``sqrt(lambda_max(P) tr(P))``."""
-    squares = np.linalg.eigvalsh(region.shape(d)) ** 2
-    return region.radius**2 * math.sqrt(float(squares.max() * squares.sum()))
+def _noise_of(d: int, radius: float, stretches: tuple[float, ...]) -> float:
+    """Return what noise an ellipsoid lets into a white table, up to a factor: ``sqrt(lambda_max(P) tr(P))``."""
+    squares = np.ones(d)
+    squares[: len(stretches)] = np.square(stretches)
+    return radius**2 * math.sqrt(float(squares.max() * squares.sum()))
 
 
 def even_count(run: Run, rank: int) -> float:
@@ -299,7 +346,7 @@ def _ask_norms(run: Run, white: White) -> FineNorms:
 
 def _ask_part(run: Run, white: White, part: Matrix, rank: int, share: float) -> FineNorms:
     """Ask for a histogram of the norms of a part of the white rows, among `rank` directions."""
-    lattice_map = integer_map(part @ white.rows, column_scales(white.rows))
+    lattice_map = run.map(part @ white.rows, white.rows)
     grid = fine_grid(math.sqrt(rank) * white.unit, run.n)
     purpose = "histogram along a heavy direction" if rank == 1 else "histogram beside heavy directions"
     query = NormHistogram(lattice_map, grid, run.part(min(share, run.left / 8)), purpose)

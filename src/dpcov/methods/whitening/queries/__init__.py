@@ -1,0 +1,1 @@
+"""Queries that only the default method asks, each with its proof note."""
