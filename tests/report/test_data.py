@@ -10,6 +10,7 @@ from helpers.releases import AWKWARD, small_release
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.guessing import least_misses
 from dpcov.report import render_page, report_data
 from dpcov.report.figures import _colours, spectrum_figure
 from dpcov.report.words import guarantee, number, one_in, rounded_up
@@ -143,3 +144,26 @@ def test_the_spectrum_figure_marks_what_is_lost(release: dpcov.Release) -> None:
     spectrum = report_data(release, "x").spectrum
     assert spectrum is not None
     assert spectrum_figure(spectrum).count('class="point lost"') == 1
+
+
+def test_the_trade_off_is_never_better_than_the_promise() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    made = dpcov.release(rows, mu=0.5)
+    data = report_data(made, "r.dpcov")
+    assert data.mu == 0.5
+    assert data.trade_off[0] == (0.0, 1.0)
+    assert data.trade_off[-1] == (1.0, 0.0)
+    for alarms, misses in data.trade_off:
+        assert misses <= least_misses(made.receipt.spent, alarms) <= misses + 1e-4
+    assert "mu = 0.5" in render_page(data)
+    assert '<svg id="trade-off"' in render_page(data)
+
+
+def test_other_noise_has_no_mu_and_a_weaker_curve() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    made = dpcov.release(rows, rho=0.125, method="adaptive", radius=10.0)
+    data = report_data(made, "r.dpcov")
+    assert data.mu is None
+    assert data.guarantee[-1].endswith("because not all noise is Gaussian: clipping radius.")
+    gaussian = PrivacyCost(made.receipt.spent.rho, gaussian=True)
+    assert all(misses <= least_misses(gaussian, alarms) + 1e-9 for alarms, misses in data.trade_off)

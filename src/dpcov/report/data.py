@@ -243,7 +243,7 @@ def report_data(
         citation="" if known is None else known.citation,
         guarantee=guarantee(receipt, delta),
         mu=None if (mu := mu_of(receipt.spent)) is None else rounded_up(mu),
-        trade_off=tuple((a, round(least_misses(receipt.spent, a), 4)) for a in _FALSE_ALARMS),
+        trade_off=tuple((a, math.floor(1e4 * least_misses(receipt.spent, a)) / 1e4) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
         predicted_error=_rounded(float(release.diagnostics.get("predicted_error", math.nan))),
         problem=problem,

@@ -112,7 +112,7 @@ def trade_off_figure(curve: Sequence[tuple[float, float]]) -> Markup:
         f'<text class="name" transform="translate(12 {top + side / 2}) rotate(-90)" '
         'text-anchor="middle">misses</text>'
     )
-    label = "The least share of misses for every share of false alarms, and the line of a coin just above it."
+    label = "The least share of misses for every share of false alarms, and the straight line of a coin."
     return _svg("trade-off", left + side + 24, base + 42, label, parts)
 
 
