@@ -182,3 +182,23 @@ def test_a_table_too_wide_for_its_terminal_breaks_no_word(capsys: pytest.Capture
         assert all(len(line.rstrip()) <= max(width, 33) for line in lines)
         words = " ".join(lines).split()
         assert all(word in words for cell in (*header, *row) for word in cell.split())
+
+
+def test_guesses_lead_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = run("dpcov ledger create budget.db --dataset flights --mu 0.2")
+    assert "guesses right at most 54% of the time, where a coin is right 50% of the time." in made.stdout
+    Ledger.open("budget.db").charge("flights", PrivacyCost(Fraction(1, 100), gaussian=True), method="m")
+    shown = run("dpcov ledger show budget.db").stdout.splitlines()
+    assert shown[0].startswith(
+        "How often someone who knows every other row and two candidates for one guesses right"
+    )
+    (line,) = [line.split() for line in shown if line.startswith("flights")]
+    assert line[1:3] == ["52.9%", "54%"]
+    (account,) = json.loads(run("dpcov ledger show budget.db --json").stdout)["datasets"]
+    assert account["total"]["mu"] == pytest.approx(0.2)
+    assert account["total"]["guess"] == pytest.approx(0.5398, abs=1e-4)
+    planned = run("dpcov plan --rows 1e4 --columns 3 --mu 0.2").stdout
+    assert planned.startswith(
+        "Someone who knows every other row and two candidates for one row guesses right at most"
+    )

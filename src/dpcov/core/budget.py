@@ -50,12 +50,10 @@ class PrivacyCost:
         object.__setattr__(self, "gaussian", not self.delta and (self.gaussian or not self.rho))
 
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
-        both = self.gaussian and other.gaussian
-        return PrivacyCost(self.rho + other.rho, self.delta + other.delta, both)
+        return PrivacyCost(self.rho + other.rho, self.delta + other.delta, self.gaussian and other.gaussian)
 
     def __sub__(self, other: PrivacyCost) -> PrivacyCost:
-        both = self.gaussian and other.gaussian
-        return PrivacyCost(self.rho - other.rho, self.delta - other.delta, both)
+        return PrivacyCost(self.rho - other.rho, self.delta - other.delta, self.gaussian and other.gaussian)
 
     def fits_within(self, limit: PrivacyCost) -> bool:
         """Whether both parameters are at most those of `limit`, and it is Gaussian if the limit is."""
@@ -88,7 +86,7 @@ def resolve_budget(
     approximate_share: Fraction = Fraction(0),
     gaussian: bool = False,
 ) -> PrivacyCost:
-    """Turn a user's ``rho``, ``mu``, or ``epsilon`` and ``delta`` into a limit.
+    """Turn a user's ``rho``, ``mu``, or ``epsilon`` and ``delta`` into a limit that is within them if spent.
 
     Parameters
     ----------
@@ -102,11 +100,6 @@ def resolve_budget(
         With `epsilon`: the share of `delta` kept for queries that have a delta of their own.
     gaussian : bool, default False
         Whether only queries of Gaussian noise will be charged: then epsilon allows for more.
-
-    Returns
-    -------
-    PrivacyCost
-        Spending it in full is within what the user asked for.
     """
     if sum(given is not None for given in (rho, mu, epsilon)) > 1:
         raise ArgumentError("Give one of rho, mu, and epsilon with delta.")

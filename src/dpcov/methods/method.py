@@ -57,7 +57,7 @@ class Method:
     >>> import dpcov
     >>> gaussian = {method.name: method for method in dpcov.methods()}["gaussian"]
     >>> gaussian
-    <dpcov method 'gaussian': vetted, rho-zCDP>
+    <dpcov method 'gaussian': vetted, mu-GDP and rho-zCDP>
     >>> gaussian.parameters()
     ('radius',)
     >>> gaussian.check({})

@@ -11,7 +11,7 @@ _BUILT = (
         name="whitening",
         citation="dpcov, after Mahpud, Sheffet: A Private Approximation of the 2nd-Moment Matrix of Any "
         "Subsamplable Input (NeurIPS 2025)",
-        privacy="rho-zCDP",
+        privacy="mu-GDP and rho-zCDP",
         needs="nothing",
         assumes="nothing; most accurate if few rows carry much of a direction's variance",
         algorithm="dpcov.methods.whitening.method:estimate_whitening",
@@ -21,7 +21,7 @@ _BUILT = (
         name="recursive",
         citation="Mahpud, Sheffet: A Private Approximation of the 2nd-Moment Matrix of Any Subsamplable "
         "Input (NeurIPS 2025), Algorithms 1 and 2",
-        privacy="rho-zCDP; delta-approximate if it has to find the least eigenvalue",
+        privacy="mu-GDP and rho-zCDP; delta-approximate zCDP if it has to find the least eigenvalue",
         needs="m, alpha; least_eigenvalue, or a delta to find it; radius saves budget",
         assumes="random groups of m rows keep the second moment up to 1 +- alpha",
         algorithm="dpcov.paper.recursive:estimate_recursive",
@@ -43,7 +43,7 @@ _BUILT = (
     Method(
         name="gaussian",
         citation="Dwork, Talwar, Thakurta, Zhang: Analyze Gauss (STOC 2014)",
-        privacy="rho-zCDP",
+        privacy="mu-GDP and rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius; errors are relative to the largest eigenvalue",
         algorithm="dpcov.methods.gaussian:estimate_gaussian",
@@ -54,7 +54,7 @@ _BUILT = (
         name="coinpress",
         citation="Biswas, Dong, Kamath, Ullman: CoinPress: Practical Private Mean and Covariance Estimation "
         "(NeurIPS 2020)",
-        privacy="rho-zCDP",
+        privacy="mu-GDP and rho-zCDP",
         needs="largest_eigenvalue, and rounds to suit the least one",
         assumes="Gaussian rows with mean zero",
         algorithm="dpcov.rivals.coinpress:estimate_coinpress",
@@ -64,7 +64,7 @@ _BUILT = (
     Method(
         name="preconditioning",
         citation="Kamath, Li, Singhal, Ullman: Privately Learning High-Dimensional Distributions (COLT 2019)",
-        privacy="rho-zCDP",
+        privacy="mu-GDP and rho-zCDP",
         needs="largest_eigenvalue, least_eigenvalue",
         assumes="Gaussian rows with mean zero",
         algorithm="dpcov.rivals.preconditioning:estimate_preconditioning",
@@ -84,7 +84,7 @@ _BUILT = (
     Method(
         name="separate",
         citation="Dong, Liang, Yi: Differentially Private Covariance Revisited (NeurIPS 2022), SeparateCov",
-        privacy="rho-zCDP",
+        privacy="mu-GDP and rho-zCDP",
         needs="radius",
         assumes="no row is longer than radius; made for the Frobenius norm with many columns",
         algorithm="dpcov.rivals.separate:estimate_separate",
