@@ -113,11 +113,7 @@ class LatticeMap:
             raise ArgumentError("map must scale columns by factors between 1e-270 and 1e270.")
         centres = np.array(np.zeros(d) if self.centres is None else self.centres, dtype=np.float64)
         sizes = np.abs(centres[centres != 0])
-        if (
-            centres.shape != (d,)
-            or centres[-1]
-            or not ((sizes >= _LEAST_CENTRE) & (sizes <= 1 / _LEAST_CENTRE)).all()
-        ):
+        if centres.shape != (d,) or centres[-1] or not ((sizes >= _LEAST_CENTRE) & (sizes <= 1 / _LEAST_CENTRE)).all():
             raise ArgumentError("map must have a moderate centre for each column, 0 for the last.")
         for array in (coefficients, exponents, centres):
             array.setflags(write=False)

@@ -76,9 +76,7 @@ def standardise(run: Run) -> Matrix:
 
 def _share(run: Run, n_columns: int) -> float:
     rows = sampled_rows(run.n, run.every_column)
-    return min(
-        max(c.ROWS_OF_A_BULK**2 * n_columns / (run.rho * rows**2), c.LEAST_FOR_COLUMNS), c.MOST_FOR_COLUMNS
-    )
+    return min(max(c.ROWS_OF_A_BULK**2 * n_columns / (run.rho * rows**2), c.LEAST_FOR_COLUMNS), c.MOST_FOR_COLUMNS)
 
 
 def _form(column: _Column) -> Matrix:
@@ -97,9 +95,7 @@ def _scales(run: Run, columns: list[_Column], *, alone: bool) -> list[NormLook]:
             map_ = integer_map(form, [column.scale, 1.0], [column.centre, 0.0])
         queries.append(NormHistogram(map_, wide_grid(coarse=True), rho, "scales of the columns"))
     places = tuple(column.place for column in columns)
-    answers = run.curator.ask(
-        PerColumn(places, tuple(queries), "scales of the columns", run.every_column, alone)
-    )
+    answers = run.curator.ask(PerColumn(places, tuple(queries), "scales of the columns", run.every_column, alone))
     run.note("scales", _share(run, len(columns)), 0)
     return [NormLook(answer, ignored_rows=run.contamination * answer.n_rows) for answer in answers]
 
@@ -108,13 +104,7 @@ def _moved(run: Run, columns: list[_Column]) -> list[_Column]:
     """Ask for the centres."""
     rho = run.part(_share(run, len(columns))) / len(columns)
     queries = tuple(
-        Gram(
-            Clipping(
-                integer_map(_form(column), [column.scale, 1.0], [column.centre, 0.0]), 1.0, Rule.DIRECTION
-            ),
-            rho,
-            "centres of the columns",
-        )
+        Gram(Clipping(integer_map(_form(column), [column.scale, 1.0], [column.centre, 0.0]), 1.0, Rule.DIRECTION), rho, "centres of the columns")
         for column in columns
     )
     places = tuple(column.place for column in columns)

@@ -119,9 +119,7 @@ class Run:
         square[: len(forms)] = forms
         enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
         spent = self.part(min(max(share, enough), self.left / 4))
-        query = NormHistogram(
-            self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every
-        )
+        query = NormHistogram(self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every)
         answer = self.curator.ask(query)
         return NormLook(answer, ignored_rows=self.contamination * answer.n_rows)
 

@@ -202,7 +202,9 @@ def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> 
     return Agreement(min(max(about / rows, even), 1.0), at_most, rows)
 
 
-def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: float) -> Region | None:
+def surround(
+    run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: float
+) -> Region | None:
     """Return an ellipsoid around nearly all rows; None if it would let in as much noise as a ball does.
 
     Each of the directions is paid a histogram, and so is the rest, if that can pay.
