@@ -43,11 +43,13 @@ def place(path: Path) -> str:
 
 # What every room but the core may use: none of it has anything to do with rows.
 TOOLS = ("dpcov.arrays", "dpcov.checks", "dpcov._extras")
-QUERIES = files("paper/queries", "rivals/queries")
+QUERIES = files("methods/whitening/queries", "paper/queries", "rivals/queries")
 # These two open tables themselves, as `release` does.
 FRONT = {ROOT / "paper" / "parameters.py", ROOT / "rivals" / "compare.py"}
 ESTIMATORS = sorted(
-    {*files("methods"), *(ROOT / "paper").glob("*.py"), *(ROOT / "rivals").glob("*.py")} - FRONT
+    {*files("methods"), *(ROOT / "paper").glob("*.py"), *(ROOT / "rivals").glob("*.py")}
+    - FRONT
+    - set(QUERIES)
 )
 
 
@@ -64,6 +66,11 @@ def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
 
 def test_the_kernel_can_be_read_in_one_sitting() -> None:
     assert sum(len(path.read_text().splitlines()) for path in files("core")) <= 2500
+
+
+@pytest.mark.parametrize("path", files("methods/whitening/queries"), ids=place)
+def test_queries_of_the_default_see_the_core_only(path: Path) -> None:
+    assert not outside(path, "dpcov.core")
 
 
 @pytest.mark.parametrize("path", files("paper/queries"), ids=place)

@@ -60,10 +60,9 @@ def integer_map(
     if abs(magnitude) > _GREATEST_MAP_EXPONENT:
         raise ArgumentError("map must have entries between 1e-240 and 1e240.")
     target = np.ldexp(target, -magnitude)
-    if centres is not None:
-        centres = _safe_centres(np.asarray(centres, dtype=np.float64))
-        # A x = A' (x - c) with the constant column 1 = x_d: what the centres had of it goes to A' e_d.
-        target[:, -1] += target @ centres
+    moved = _moderate(np.zeros(d) if centres is None else np.asarray(centres, dtype=np.float64))
+    # A x = A' (x - c) with the constant column x_d = 1, where A' has A c more of it.
+    target[:, -1] += target @ moved
     exponents = _column_exponents(target) if sizes is None else _size_exponents(np.asarray(sizes))
     triangle = _lower_triangular_factor(np.ldexp(target, -exponents))
     norm = float(np.linalg.norm(triangle))
@@ -71,7 +70,7 @@ def integer_map(
     coefficients = np.asfortranarray(np.rint(triangle * units))
     diagonal = np.diagonal(coefficients)
     np.fill_diagonal(coefficients, np.where(np.abs(diagonal) < 1, 1.0, diagonal))
-    return LatticeMap(coefficients, float(np.ldexp(units, -magnitude)), exponents, centres)
+    return LatticeMap(coefficients, float(np.ldexp(units, -magnitude)), exponents, moved)
 
 
 def largest_gain_ratio(n_columns: int) -> float:
@@ -151,12 +150,12 @@ def _column_exponents(matrix: NDArray[np.float64]) -> NDArray[np.int64]:
     return _relative(exponents)
 
 
-def _safe_centres(centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return centres that a map may have: others are 0."""
+def _moderate(centres: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return centres that a map may have: others are 0, and that of the constant column is."""
     sizes = np.abs(centres)
-    with np.errstate(invalid="ignore"):
-        moderate = (sizes > 2.0**-_GREATEST_MAP_EXPONENT) & (sizes < 2.0**_GREATEST_MAP_EXPONENT)
-    return np.where(moderate & (np.arange(len(centres)) < len(centres) - 1), centres, 0.0)
+    moderate = (sizes > 2.0**-_GREATEST_MAP_EXPONENT) & (sizes < 2.0**_GREATEST_MAP_EXPONENT)
+    moderate[-1] = False
+    return np.where(moderate, centres, 0.0)
 
 
 def _size_exponents(sizes: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt
 
 import numpy as np
@@ -34,7 +34,6 @@ _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
 _LEAST_EXPONENT = -960
 GREATEST_COLUMN_EXPONENT = 900
-_LEAST_CENTRE = 2.0**-900
 _TILE_ENTRIES = 1 << 15
 _LEAST_TILE = 512
 
@@ -97,7 +96,7 @@ class LatticeMap:
     coefficients: NDArray[np.float64]
     scale: float
     column_exponents: NDArray[np.int64]
-    centres: NDArray[np.float64] | None = None
+    centres: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         coefficients = np.array(self.coefficients, dtype=np.float64, order="F")
@@ -111,10 +110,11 @@ class LatticeMap:
             raise ArgumentError("map must have a norm of at most 2^26; it may have too many columns.")
         if np.abs(exponents).max() > GREATEST_COLUMN_EXPONENT or not (0 < self.scale < math.inf):
             raise ArgumentError("map must scale columns by factors between 1e-270 and 1e270.")
-        centres = np.array(np.zeros(d) if self.centres is None else self.centres, dtype=np.float64)
-        sizes = np.abs(centres[centres != 0])
-        if centres.shape != (d,) or centres[-1] or not ((sizes >= _LEAST_CENTRE) & (sizes <= 1 / _LEAST_CENTRE)).all():
-            raise ArgumentError("map must have a moderate centre for each column, 0 for the last.")
+        centres = np.array(self.centres if len(self.centres) else np.zeros(d), dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moderate = (centres == 0) | (np.abs(np.log2(np.abs(centres))) <= GREATEST_COLUMN_EXPONENT)
+        if centres.shape != (d,) or centres[-1] or not moderate.all():
+            raise ArgumentError("map must have a moderate centre for each column, and 0 for the last.")
         for array in (coefficients, exponents, centres):
             array.setflags(write=False)
         object.__setattr__(self, "coefficients", coefficients)

@@ -1,124 +1,138 @@
 """Step 1, columns: bring every column to a common centre and scale, each on its own.
 
 Columns come in any unit, and often far from zero: a year is 2013 +- 3. Taken together, the largest would hide
-all others, one after another. Taken one by one, all columns are found at once, and d questions about one
-column cost no more than one question about d: each has sensitivity 1, together ``sqrt(d)``.
+all others, one after another. Taken one by one, all are found at once.
 
 A histogram of ``|x - c|`` tells the scale a of a column, whatever it is. Unit rows of ``((x - c) / a, 1)``
-then tell its centre, to within the noise, which is a small part of a. If rows lie much closer to the new
-centre, their scale was but that of the distance to it, and both are asked again.
+then tell its centre, to within a small part of a. If the rows lie much closer to the new centre, the scale
+was that of their distance from it, and both are asked for again: so the centre of a year comes within its
+spread in two or three rounds, as its error shrinks by a factor of 20 or more in each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.core import Clipping, Gram, NormHistogram, Rule, sampled_rows
+from dpcov.core import Clipping, Gram, NoisyGram, NormHistogram, Rule, sampled_rows
 from dpcov.maps import identity_map, integer_map
 from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.norms import NormLook, wide_grid
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.methods.whitening.run import Run
 
+# The constant must be seen by so many standard deviations before a centre is taken relative to it.
+_CLEARLY_THERE = 4.0
 
-@dataclass
+
+@dataclass(frozen=True)
 class _Column:
-    """What is known of a column: its place, its centre, and how far most rows lie from it."""
+    """What is known of a column: its place, its centre, and the root mean square of the distance from it."""
 
     place: int
     centre: float = 0.0
     scale: float = 1.0
 
+    @property
+    def forms(self) -> Matrix:
+        """The column about its centre, in units of its scale, and the constant."""
+        return np.array([[1 / self.scale, -self.centre / self.scale], [0.0, 1.0]])
+
 
 def standardise(run: Run) -> Matrix:
-    """Return forms of the columns, one for each, in which most have a centre of about 0 and a scale of 1."""
-    own = run.d - run.curator.has_constant
-    if _share(run, own) == c.MOST_FOR_COLUMNS:
+    """Return coordinates, one for each column: most with a centre of about 0 and a scale of about 1.
+
+    Columns whose values are too few to be seen beside zeros are left as they are. So are all in a table that
+    is too short for its number of columns.
+    """
+    own = run.d - run.constant
+    if run.has_few_rows or _share(run, own) > c.MOST_FOR_COLUMNS:
         return np.eye(run.d)
-    columns = [_Column(place) for place in range(own)]
-    looks = _scales(run, columns, alone=True)
-    active = []
-    for column, look in zip(columns, looks, strict=True):
-        if look.found:
-            column.scale = look.size
-            active.append(column)
-    first = {column.place: column.scale for column in columns}
-    rounds = c.MOST_CENTRINGS if run.curator.has_constant else 0
-    for _ in range(rounds):
-        if not active or run.left < (1 + c.KEPT_FOR_RELEASE) / 2:
-            break
-        moved = _moved(run, active)
-        looks = _scales(run, moved, alone=False)
-        still = []
-        for column, new, look in zip(active, moved, looks, strict=True):
-            if look.found:
-                closer = look.size < column.scale / 2
-                column.centre, column.scale = new.centre, look.size
-                if closer:
-                    still.append(column)
-        active = still
-    for column in columns:
-        if column in active:
-            # Its rows come closer without end: most have the same value, and the others were too few to see.
-            column.centre, column.scale = 0.0, first[column.place]
-    forms = np.zeros((run.d, run.d))
-    for column in columns:
+    untouched = [_Column(place) for place in range(own)]
+    looks = _look(run, untouched)
+    scaled = {
+        column.place: replace(column, scale=look.size)
+        for column, look in zip(untouched, looks, strict=True)
+        if look.found
+    }
+    known = {column.place: column for column in untouched} | (
+        _centre(run, scaled) if run.constant else scaled
+    )
+    forms = np.eye(run.d)
+    for column in known.values():
         forms[column.place, column.place] = 1 / column.scale
-        if run.curator.has_constant:
+        if run.constant:
             forms[column.place, -1] = -column.centre / column.scale
-    if run.curator.has_constant:
-        forms[-1, -1] = 1.0
     return forms
 
 
-def _share(run: Run, n_columns: int) -> float:
-    rows = sampled_rows(run.n, run.every_column)
-    return min(max(c.ROWS_OF_A_BULK**2 * n_columns / (run.rho * rows**2), c.LEAST_FOR_COLUMNS), c.MOST_FOR_COLUMNS)
+def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:
+    """Move the centres of columns to their rows, and their scales with them."""
+    known, moving = dict(scaled), list(scaled.values())
+    for _ in range(c.MOST_CENTRINGS):
+        if not moving or run.left < (1 + c.KEPT_FOR_RELEASE) / 2:
+            break
+        moved = _move(run, moving)
+        looks = _look(run, moved)
+        found = [
+            (before, replace(after, scale=look.size))
+            for before, after, look in zip(moving, moved, looks, strict=True)
+            if look.found
+        ]
+        known |= {after.place: after for _, after in found}
+        moving = [after for before, after in found if after.scale < before.scale / 2]
+    # Rows that come closer without end have the same value, and the others were too few to be seen.
+    return known | {column.place: scaled[column.place] for column in moving}
 
 
-def _form(column: _Column) -> Matrix:
-    return np.array([[1 / column.scale, -column.centre / column.scale], [0.0, 1.0]])
-
-
-def _scales(run: Run, columns: list[_Column], *, alone: bool) -> list[NormLook]:
-    """Ask for histograms of the distances to the centres."""
-    rho = run.part(_share(run, len(columns))) / len(columns)
-    queries = []
-    for column in columns:
-        if alone:
-            map_ = identity_map(1)
-        else:
-            form = np.array([[1.0, -column.centre], [0.0, 0.0]])
-            map_ = integer_map(form, [column.scale, 1.0], [column.centre, 0.0])
-        queries.append(NormHistogram(map_, wide_grid(coarse=True), rho, "scales of the columns"))
+def _look(run: Run, columns: list[_Column]) -> list[NormLook]:
+    """Ask for histograms of the distances from the centres, whatever their scale."""
+    purpose, share = "scales of the columns", _share(run, len(columns))
+    rho = run.part(share) / len(columns)
+    # Zeros stay zeros in a map of the column alone. Beside the constant they do not: maps are invertible.
+    alone = not any(column.centre for column in columns)
+    maps = [
+        identity_map(1)
+        if alone
+        else integer_map([[1.0, -column.centre], [0.0, 0.0]], [column.scale, 1.0], [column.centre, 0.0])
+        for column in columns
+    ]
+    queries = tuple(NormHistogram(map_, wide_grid(coarse=True), rho, purpose) for map_ in maps)
     places = tuple(column.place for column in columns)
-    answers = run.curator.ask(PerColumn(places, tuple(queries), "scales of the columns", run.every_column, alone))
-    run.note("scales", _share(run, len(columns)), 0)
+    answers = run.curator.ask(PerColumn(places, queries, purpose, run.every_column, alone=alone))
+    run.note("columns", share, 0)
     return [NormLook(answer, ignored_rows=run.contamination * answer.n_rows) for answer in answers]
 
 
-def _moved(run: Run, columns: list[_Column]) -> list[_Column]:
-    """Ask for the centres."""
-    rho = run.part(_share(run, len(columns))) / len(columns)
-    queries = tuple(
-        Gram(Clipping(integer_map(_form(column), [column.scale, 1.0], [column.centre, 0.0]), 1.0, Rule.DIRECTION), rho, "centres of the columns")
-        for column in columns
-    )
+def _move(run: Run, columns: list[_Column]) -> list[_Column]:
+    """Ask for the centres of the rows, seen from the present ones."""
+    purpose, share = "centres of the columns", _share(run, len(columns))
+    rho = run.part(share) / len(columns)
+    maps = [integer_map(column.forms, [column.scale, 1.0], [column.centre, 0.0]) for column in columns]
+    queries = tuple(Gram(Clipping(map_, 1.0, Rule.DIRECTION), rho, purpose) for map_ in maps)
     places = tuple(column.place for column in columns)
-    answers = run.curator.ask(PerColumn(places, queries, "centres of the columns", run.every_column))
-    run.note("centres", _share(run, len(columns)), 0)
-    result = []
-    for column, answer in zip(columns, answers, strict=True):
-        form = _form(column)
-        asked = answer.lattice_map.matrix()
-        left, _, right = np.linalg.svd(asked @ np.linalg.inv(form))
-        rotation = left @ right
-        signs = rotation.T @ answer.mean() @ rotation
-        shift = 0.0
-        if signs[1, 1] > 4 * answer.sigma:
-            shift = float(signs[0, 1] / signs[1, 1])
-        result.append(_Column(column.place, column.centre + column.scale * shift, column.scale))
-    return result
+    answers = run.curator.ask(PerColumn(places, queries, purpose, run.every_column))
+    run.note("columns", share, 0)
+    return [
+        replace(column, centre=column.centre + column.scale * _shift(column, answer))
+        for column, answer in zip(columns, answers, strict=True)
+    ]
+
+
+def _shift(column: _Column, answer: NoisyGram) -> float:
+    """Return the mean of a column relative to that of the constant, among unit rows."""
+    _, signs = in_frame(answer, column.forms)
+    return float(signs[0, 1] / signs[1, 1]) if signs[1, 1] > _CLEARLY_THERE * answer.sigma else 0.0
+
+
+def _share(run: Run, n_columns: int) -> float:
+    """Return what makes the noise of one column's count a part of all rows.
+
+    Questions about n columns have a variance of ``n / (share rho)`` each, in rows.
+    """
+    rows = sampled_rows(run.n, run.every_column)
+    share = n_columns * (c.ROWS_OF_A_BULK / rows) ** 2 / run.rho
+    return max(share, c.LEAST_FOR_COLUMNS)

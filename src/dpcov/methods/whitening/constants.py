@@ -6,11 +6,17 @@ was chosen on. Shares are of the whole budget.
 
 from __future__ import annotations
 
-SAMPLED_ROWS = 200_000
-"""Rows that a round of unit rows reads of a longer table: noise is a hundredth of a direction there."""
-
 STEERING_ROWS = 400_000
 """Rows that looks and rounds of whitening read of a longer table; the region and the release need all."""
+
+SAMPLED_ROWS = 50_000
+"""Rows that questions about single columns read of a longer table: their bulk is all that is looked for."""
+
+MOST_CENTRINGS = 6
+"""Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""
+
+LEAST_FOR_COLUMNS, MOST_FOR_COLUMNS = 0.001, 0.03
+"""A round about every column costs at least and at most so much: see `ROWS_OF_A_BULK`."""
 
 ROUND_SHARE = 0.004
 """A round of unit rows costs at least this. It finds a direction that ``1.5 sqrt(2 d / (0.004 rho))`` rows
@@ -98,8 +104,9 @@ CLIPPED_ALONG = 2.0
 """Rows to clip along such a direction, in units of ``sqrt(2 d / rho)``, at which clipping costs what noise
 does."""
 
-FALSE_ALARM = 1e-3
-"""How often noise alone may make a histogram show rows that are not there."""
+FALSE_ALARM, FAR_FALSE_ALARM = 5e-4, 1e-6
+"""How often noise alone may make a histogram show rows that are not there: near its bulk, which costs a wider
+region, and far from it, which may cost the release."""
 
 BEYOND = 1.35
 """A region grows to the furthest rows that a histogram shows if they lie beyond this many times its radius.
@@ -112,9 +119,3 @@ noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 FEW_ROWS = 0.25
 """If the whole budget leaves more noise than this in a direction of a white table, one release of the rows
 as they are tells most."""
-
-MOST_CENTRINGS = 6
-"""Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""
-
-LEAST_FOR_COLUMNS, MOST_FOR_COLUMNS = 0.001, 0.03
-"""A round about every column costs at least and at most so much: see `ROWS_OF_A_BULK`."""

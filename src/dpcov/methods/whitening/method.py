@@ -3,15 +3,13 @@
 It goes further along the road of the paper's Algorithm 2 (Mahpud and Sheffet 2025), which halves large
 directions round by round:
 
-1. *Rough frame.* Unit rows need no scale and no bound; they find the common directions (``rough.py``).
+1. *Columns.* Each is brought to a common centre and scale, whatever its own are (``columns.py``).
 2. *Whiten.* Gram matrices of the rows compress what they show, and stretch what they do not show until its
-   rows
-   just fit; each answer is fused with those before (``whiten.py``, ``fusion.py``).
+   rows just fit; each answer is fused with those before (``whiten.py``, ``fusion.py``).
 3. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``wrap.py``).
 4. *Release* with all that is left; what clipping took is given back in expectation (``release.py``).
 5. *Say what you cannot know.* Rows beyond the region are counted, and what they could hide is not called
-   resolved
-   (``claims.py``).
+   resolved (``claims.py``).
 
 ``docs/whitening.md`` has the objective, the privacy proof, measured accuracy and limits.
 """
@@ -20,8 +18,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-
-import numpy as np
 
 from dpcov.checks import number, positive, share
 from dpcov.core import ArgumentError, Curator
@@ -64,8 +60,7 @@ def estimate_whitening(
     """
     _check(contamination, m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
-    rough = np.eye(run.d) if run.has_few_rows else standardise(run)
-    white = whiten(run, rough)
+    white = whiten(run, find_rough_frame(run, standardise(run)).rows)
     if white is None:
         return release_nothing(run)
     if m is None:

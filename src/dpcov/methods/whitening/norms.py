@@ -48,16 +48,14 @@ def occupied_bins(counts: Vector, sigma: float, widths: tuple[int, ...], near: r
     """Return the bins that begin a window of bins with more rows than noise alone would show.
 
     Windows of several widths are tested, as rows may lie in one bin or over several. Noise alone passes in
-    one of the `near` windows with a probability of at most ``FALSE_ALARM / 2``, and in one of all others with
-    as much: the threshold is the normal quantile for the number of windows (Bonferroni).
+    one of the `near` windows with a probability of at most `FALSE_ALARM`, and in one of all others with at
+    most `FAR_FALSE_ALARM`: the threshold is the normal quantile for the number of windows (Bonferroni).
     """
     n_near = len(near) * len(widths)
     n_far = max(len(counts) * len(widths) - n_near, 1)
     is_near = np.zeros(len(counts), dtype=np.bool_)
     is_near[near.start : near.stop] = True
-    threshold = np.where(
-        is_near, -ndtri(c.FALSE_ALARM / (2 * max(n_near, 1))), -ndtri(c.FALSE_ALARM / (2 * n_far))
-    )
+    threshold = np.where(is_near, -ndtri(c.FALSE_ALARM / max(n_near, 1)), -ndtri(c.FAR_FALSE_ALARM / n_far))
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     first = np.arange(len(counts))
     found: set[int] = set()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.arrays import Matrix, Vector
-from dpcov.core import Clipping, Gram, LogNormGrid, RowsBeyond
+from dpcov.core import Clipping, Gram, LatticeMap, LogNormGrid, RowsBeyond
 from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
@@ -64,7 +64,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     # What is left of the noise after shrinking, on average over entries.
     sigma = answer.sigma * math.sqrt(1 - shrinkage)
     # The rounding of rows may be all that is left of a direction, too.
-    rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map.centres))
+    rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
     law = NoiseLaw(raising @ inverse, sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, beyond)
@@ -108,10 +108,12 @@ def _count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
     return RowsBeyond(run.map(forms), grid, first_bin, rho, "rows beyond the region")
 
 
-def _sizes(matrix: Matrix, centres: Vector) -> Vector:
-    """Return the root mean squares of the columns about these centres, multiples of the last column."""
+def _sizes(matrix: Matrix, lattice_map: LatticeMap) -> Vector:
+    """Return the root mean squares of the columns about the centres that a map subtracts."""
+    centres = lattice_map.centres
     about = np.diag(matrix) - 2 * centres * matrix[:, -1] + centres**2 * matrix[-1, -1]
-    return np.sqrt(np.maximum(about, 0.0))
+    sizes: Vector = np.sqrt(np.maximum(about, 0.0))
+    return sizes
 
 
 def _unit_length(form: Matrix) -> list[float]:

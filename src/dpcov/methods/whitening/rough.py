@@ -30,7 +30,9 @@ _WORTH_AMPLIFYING = 2.0
 
 def find_rough_frame(run: Run, start: Matrix) -> Frame:
     """See as many directions as rounds of unit rows can."""
-    every = max(1, run.n // c.SAMPLED_ROWS)
+    if run.has_few_rows:
+        return Frame(start, np.zeros(run.d, dtype=np.bool_))
+    every = run.every
     rows = sampled_rows(run.n, every)
     share = run.share_for(c.ROUND_ERROR / run.d, rows)
     share = min(max(share, c.ROUND_SHARE), c.MOST_FOR_A_ROUND)
@@ -43,6 +45,9 @@ def find_rough_frame(run: Run, start: Matrix) -> Frame:
             break
         before = frame
         frame = resolve_more(before, forms, signs, noise)
+        if frame.seen.all() and not before.rank:
+            # All are in sight as they are, which needs no law of the rows: whitening takes it from there.
+            return Frame(start, frame.seen)
         run.note("directions", share, frame.rank)
         if frame.seen.all() or run.left < (1 + c.KEPT_FOR_RELEASE) / 2:
             break

@@ -69,7 +69,7 @@ class Run:
     @property
     def every_column(self) -> int:
         """One row in so many is enough for rounds about single columns."""
-        return max(1, self.n // 50_000)
+        return max(1, self.n // c.SAMPLED_ROWS)
 
     @property
     def rule(self) -> Rule:
@@ -119,7 +119,9 @@ class Run:
         square[: len(forms)] = forms
         enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
         spent = self.part(min(max(share, enough), self.left / 4))
-        query = NormHistogram(self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every)
+        query = NormHistogram(
+            self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every
+        )
         answer = self.curator.ask(query)
         return NormLook(answer, ignored_rows=self.contamination * answer.n_rows)
 

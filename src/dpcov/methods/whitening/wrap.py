@@ -202,9 +202,7 @@ def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> 
     return Agreement(min(max(about / rows, even), 1.0), at_most, rows)
 
 
-def surround(
-    run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: float
-) -> Region | None:
+def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: float) -> Region | None:
     """Return an ellipsoid around nearly all rows; None if it would let in as much noise as a ball does.
 
     Each of the directions is paid a histogram, and so is the rest, if that can pay.
@@ -296,7 +294,10 @@ def enclose(run: Run, white: White, region: Region, ball: Region) -> Region:
 
 
 def _noise_of(d: int, radius: float, stretches: tuple[float, ...]) -> float:
-    """Return what noise an ellipsoid lets into a white table, up to a factor: ``sqrt(lambda_max(P) tr(P))``."""
+    """Return the noise that an ellipsoid lets into a white table, up to a factor.
+
+    It is ``sqrt(lambda_max(P) tr(P))``.
+    """
     squares = np.ones(d)
     squares[: len(stretches)] = np.square(stretches)
     return radius**2 * math.sqrt(float(squares.max() * squares.sum()))

@@ -5,9 +5,7 @@ The proof note is ``columns.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Generic, TypeVar
 
 import numpy as np
