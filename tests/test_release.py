@@ -130,7 +130,7 @@ GOOD: dict[str, Any] = {"rho": 0.5, "method": "gaussian", "radius": 6.0}
         ({"rho": -1}, "rho must be greater than 0"),
         ({"rho": None}, "budget is needed"),
         ({"rho": None, "epsilon": 1}, "epsilon needs delta"),
-        ({"epsilon": 1, "delta": 1e-6}, "not both"),
+        ({"epsilon": 1, "delta": 1e-6}, "Give one of rho, mu, and epsilon"),
         ({"radius": 0}, "radius"),
         ({"radius": -1}, "radius"),
         ({"radius": float("inf")}, "radius"),

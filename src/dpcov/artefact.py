@@ -224,12 +224,14 @@ def _names(columns: tuple[str, ...], *, intercept: bool) -> tuple[str, ...]:
     return (*columns, constant_name(columns)) if intercept else columns
 
 
-def _cost_to_plain(cost: PrivacyCost) -> dict[str, str]:
-    return {"rho": str(cost.rho), "delta": str(cost.delta)}
+def _cost_to_plain(cost: PrivacyCost) -> dict[str, str | bool]:
+    return {"rho": str(cost.rho), "delta": str(cost.delta), "gaussian": cost.gaussian}
 
 
 def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
-    return PrivacyCost(_rational(stored["rho"], "rho"), _rational(stored["delta"], "delta"))
+    # Releases of old have the discrete Gaussian, which is no Gaussian mechanism, and do not say so.
+    gaussian = _typed(stored.get("gaussian", False), bool)
+    return PrivacyCost(_rational(stored["rho"], "rho"), _rational(stored["delta"], "delta"), gaussian)
 
 
 def _rational(stored: Any, name: str) -> Fraction:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError, Number, resolve_budget
+from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
+from dpcov.guessing import greatest_guess, guessing_sentence, mu_of
 from dpcov.methods import find_method, methods
 from dpcov.paper.theory.bounds import least_rows
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
@@ -96,8 +97,10 @@ class Plan:
     ----------
     n_columns : int
         Columns, the constant one included.
-    rho : float
-        The budget in zCDP.
+    rho, mu : float
+        The budget in zCDP, and in Gaussian differential privacy for methods whose noise is all Gaussian.
+    guess : float
+        How often someone guesses right at most which of two candidates a row is, if such a method spends it.
     epsilon, delta : float or None
         For methods that need them.
     condition : float
@@ -129,6 +132,8 @@ class Plan:
 
     n_columns: int
     rho: float
+    mu: float
+    guess: float
     epsilon: float | None
     delta: float | None
     condition: float
@@ -152,7 +157,7 @@ class Plan:
         axes; needs the extra ``plot``.
         """
         delta = self.delta if self.delta is not None else _USUAL_DELTA
-        here = self.epsilon or resolve_budget(rho=Fraction(self.rho)).epsilon(delta)
+        here = self.epsilon or PrivacyCost(Fraction(self.rho), gaussian=True).epsilon(delta)
         steps = [here * _PLOT_SPAN**step for step in np.linspace(-1, 1, _PLOT_POINTS)]
         asked: dict[str, Any] = {
             "n_columns": self.n_columns, "n_rows": self.n_rows, "error": self.error, "delta": delta,
@@ -206,11 +211,12 @@ class Plan:
 
     def __repr__(self) -> str:
         asked = f"{self.n_rows} rows" if self.n_rows is not None else f"error {self.error:g}"
-        budget = f"rho={self.rho:.4g}"
+        budget = f"mu={self.mu:.4g}, rho={self.rho:.4g}"
         if self.epsilon is not None:
             budget += f" (epsilon={self.epsilon:.4g}, delta={self.delta:g})"
         head = "error" if self.n_rows is not None else "rows"
         lines = [
+            guessing_sentence(PrivacyCost(Fraction(self.rho), gaussian=True)),
             f"plan: {asked}, {self.n_columns} columns, {budget}, condition {self.condition:g}",
             f"{'method':<18}{head:>12}  basis",
         ]
@@ -226,6 +232,7 @@ def plan(
     n_rows: int | None = None,
     error: float | None = None,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     condition: float = 1e6,
@@ -242,7 +249,7 @@ def plan(
         How many rows there are. Give this or `error`.
     error : float, optional
         The relative error wanted in the worst direction, below 1.
-    rho, epsilon, delta : float, optional
+    rho, mu, epsilon, delta : float, optional
         The budget, as for ``dpcov.release``. Methods that are not zCDP need `delta`; with `rho` and
         `delta` they are compared at the epsilon that rho-zCDP implies.
     condition : float, default 1e6
@@ -275,11 +282,12 @@ def plan(
     spread = number(condition, "condition", at_least=1)
     chance = share(failure, "failure")
     size = None if m is None else number(m, "m", at_least=1)
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(rho=rho, mu=mu, epsilon=epsilon, delta=delta, gaussian=True)
+    spending = PrivacyCost(limit.rho, gaussian=True)
     budget = float(limit.rho)
     whole = None
     if delta is not None and float(delta) > 0:
-        whole = float(epsilon) if epsilon is not None else resolve_budget(rho=rho).epsilon(delta)
+        whole = float(epsilon) if epsilon is not None else PrivacyCost(limit.rho).epsilon(delta)
         share_of_delta = find_method("aggregate").delta_share({})
         limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
     case = Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
@@ -322,7 +330,10 @@ def plan(
         entry("alabi-2023", case.rate(alabi_rows), _RATE, "Gaussian rows, robust"),
     )
     ranges = tuple(_range(kind, case.whitening, rows, target) for kind in _measured())
-    return Plan(d, budget, whole, case.delta, spread, chance, rows, target, entries, ranges)
+    return Plan(
+        d, budget, mu_of(spending) or math.nan, greatest_guess(spending), whole, case.delta, spread, chance,
+        rows, target, entries, ranges,
+    )  # fmt: skip
 
 
 @cache

@@ -200,6 +200,7 @@ def release(
     data: Any,
     *,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     columns: Sequence[str] | None = None,
@@ -225,10 +226,14 @@ def release(
         dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
         of zeros. Types are public and must not depend on rows: one cell of text makes a pandas column
         ``object``, which an error would tell.
-    rho : float, optional
-        The budget in zero-concentrated differential privacy.
     epsilon, delta : float, optional
-        The budget as (epsilon, delta)-differential privacy, instead of `rho`.
+        The budget as (epsilon, delta)-differential privacy.
+    mu : float, optional
+        The budget in Gaussian differential privacy, instead of `epsilon`, for methods whose noise is all
+        Gaussian: who knows every other row and two candidates for one guesses right at most Phi(mu / 2) of
+        the time.
+    rho : float, optional
+        The budget in zero-concentrated differential privacy, instead of `epsilon`.
     columns : sequence of str, optional
         Which columns to use; for an array, their names. CSV files need it.
     method : str, default "whitening"
@@ -266,7 +271,7 @@ def release(
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public size
+    *Formal guarantee.* (`epsilon`, `delta`)-DP, `mu`-GDP or `rho`-zCDP, for tables of the same public size
     that differ in one row. Column names, dtypes and the number of rows are public.
 
     Examples
@@ -288,7 +293,7 @@ def release(
         if near and name not in chosen.parameters():
             raise ArgumentError(f"dpcov.release takes no {name}. {near}")
     chosen.check_consent(allow_unvetted=allow_unvetted)
-    limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
+    limit = chosen.limit(options, rho=rho, mu=mu, epsilon=epsilon, delta=delta)
     checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
     with opened(
         data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,

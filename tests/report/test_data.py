@@ -14,6 +14,7 @@ from helpers.releases import AWKWARD, small_release
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.guessing import least_misses
 from dpcov.report import render_page, report_data
 from dpcov.report.figures import _colours, spectrum_figure
 from dpcov.report.words import guarantee, number, one_in, rounded_up, weakness
@@ -107,14 +108,18 @@ def test_a_vetted_method_is_called_so() -> None:
 
 
 def test_words_of_the_guarantee() -> None:
-    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6))
-    promise, *_ = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6), 1000)
+    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6), gaussian=True)
+    guess, promise, *rest = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6), 1000)
     assert "at most a factor of e^1 (about 2.72), up to an extra chance of one in a million." in promise
+    assert guess.endswith("guesses right at most 54.8% of the time, where a coin is right 50% of the time.")
+    assert "zCDP" not in " ".join(rest)
     large = PrivacyCost(Fraction(10**8))
-    weak, *more = guarantee(Receipt(large, (Charge("all", large),), True), Fraction(1, 10**6), 1000)
-    assert "protects hardly anyone" in weak
-    assert "which is large" in more[0]
-    assert "much the same" not in " ".join(more)
+    told = guarantee(Receipt(large, (Charge("the search", large),), True), Fraction(1, 10**6), 1000)
+    assert "at most 100% of the time" in told[1]
+    assert "which is large" in told[2]
+    assert told[-1].endswith("because not all noise is Gaussian: the search.")
+    assert "protects hardly anyone" in told[0]
+    assert "much the same" not in " ".join(told)
     assert one_in(Fraction(1, 30_000)) == "one in 30,000"
 
 
@@ -194,3 +199,26 @@ def test_a_release_opens_its_page(
     written = release.report(tmp_path / "people.html")
     assert "people.dpcov" in written.read_text()
     assert len(opened) == 1
+
+
+def test_the_trade_off_is_never_better_than_the_promise() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    made = dpcov.release(rows, mu=0.5)
+    data = report_data(made, "r.dpcov")
+    assert data.mu == 0.5
+    assert data.trade_off[0] == (0.0, 1.0)
+    assert data.trade_off[-1] == (1.0, 0.0)
+    for alarms, misses in data.trade_off:
+        assert misses <= least_misses(made.receipt.spent, alarms) <= misses + 1e-4
+    assert "mu = 0.5" in render_page(data)
+    assert '<svg id="trade-off"' in render_page(data)
+
+
+def test_other_noise_has_no_mu_and_a_weaker_curve() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    made = dpcov.release(rows, rho=0.125, method="adaptive", radius=10.0)
+    data = report_data(made, "r.dpcov")
+    assert data.mu is None
+    assert data.guarantee[-1].endswith("because not all noise is Gaussian: clipping radius.")
+    gaussian = PrivacyCost(made.receipt.spent.rho, gaussian=True)
+    assert all(misses <= least_misses(gaussian, alarms) + 1e-9 for alarms, misses in data.trade_off)

@@ -27,7 +27,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     ----------
     fit_intercept : bool, default True
         Whether there is an intercept; without, predictions are zero where all features are.
-    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
     Attributes
@@ -47,8 +47,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row, where the target is part of the row; attributes are post-processing.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row, where the target is part of the row; attributes are post-processing.
     `predict` and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
 
     Weights of rows are not supported: they would have to be public, and change what one row can do.
@@ -70,6 +70,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         *,
         fit_intercept: bool = True,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -80,7 +81,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
             ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
         )  # fmt: skip
         self.fit_intercept = fit_intercept
@@ -183,7 +184,7 @@ class PrivateRidge(PrivateLinearRegression):
         the law of the noise; ``regression_.ridge`` tells which.
     fit_intercept : bool, default True
         Whether there is an intercept.
-    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
     See Also
@@ -212,6 +213,7 @@ class PrivateRidge(PrivateLinearRegression):
         *,
         fit_intercept: bool = True,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -222,7 +224,7 @@ class PrivateRidge(PrivateLinearRegression):
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            fit_intercept=fit_intercept, rho=rho, epsilon=epsilon, delta=delta, method=method,
+            fit_intercept=fit_intercept, rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method,
             contamination=contamination, ledger=ledger, dataset=dataset, rng=rng,
             release_options=release_options,
         )  # fmt: skip

@@ -22,7 +22,7 @@ _SAME = 1e-6
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     """Bring each column to mean 0 and variance 1, in the place of ``sklearn.preprocessing.StandardScaler``.
 
-    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    Takes the parameters of every private estimator: `rho`, `mu`, or `epsilon` and `delta`; `method`,
     `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
 
     Attributes
@@ -81,7 +81,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
 class PrivateImputer(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     """Put each column's mean where a value is missing, in the place of ``sklearn.impute.SimpleImputer``.
 
-    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    Takes the parameters of every private estimator: `rho`, `mu`, or `epsilon` and `delta`; `method`,
     `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
 
     Attributes

@@ -153,6 +153,10 @@ class ReportData:
         The method that made the release, and where it comes from.
     guarantee : tuple of str
         The guarantee in plain sentences.
+    mu : float, optional
+        The parameter of Gaussian differential privacy, if all noise is Gaussian.
+    trade_off : tuple of (float, float)
+        How often someone misses a candidate at least, for how often it is seen where it is not.
     epsilons : tuple of (float, float)
         Pairs of delta and the epsilon that goes with it.
     predicted_error : float, optional
@@ -201,6 +205,8 @@ class ReportData:
     method: str
     citation: str
     guarantee: tuple[str, ...]
+    mu: float | None
+    trade_off: tuple[tuple[float, float], ...]
     epsilons: tuple[tuple[float, float | None], ...]
     predicted_error: float | None
     not_covered: str

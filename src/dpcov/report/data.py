@@ -11,6 +11,7 @@ import numpy as np
 from dpcov._version import VERSION
 from dpcov.arrays import Array, Bools
 from dpcov.core import PrivacyCost, UnresolvedError
+from dpcov.guessing import least_misses, mu_of
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.receipts import spendings
@@ -30,6 +31,7 @@ from dpcov.report.content import (
 )
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, not_covered, rounded_up
 
+_FALSE_ALARMS = tuple(k / 50 for k in range(51))
 _DIGITS = 6
 _MOST_UNRESOLVED = 20
 _MOST_IN_ORDER = 24
@@ -98,6 +100,8 @@ def report_data(
         method=release.method,
         citation="" if known is None else known.citation,
         guarantee=guarantee(receipt, delta, release.n_rows),
+        mu=None if (mu := mu_of(receipt.spent)) is None else rounded_up(mu),
+        trade_off=tuple((a, math.floor(1e4 * least_misses(receipt.spent, a)) / 1e4) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
         predicted_error=_predicted_error(release),
         not_covered=not_covered(release.diagnostics),

@@ -89,6 +89,34 @@ def spectrum_figure(spectrum: SpectrumData) -> Markup:
     return _svg("spectrum", _WIDTH, _HEIGHT, label, parts, kind="figure lettered")
 
 
+def trade_off_figure(curve: Sequence[tuple[float, float]]) -> Markup:
+    """Return how often a guess misses at least, over how often it is a false alarm, beside a coin's."""
+    side, left, top = 220, 56, 12
+    base = top + side
+
+    def places(points: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{left + side * x:.1f},{base - side * y:.1f}" for x, y in points)
+
+    parts = [
+        f'<polyline class="floor-edge" points="{places([(0, 1), (1, 0)])}"/>',
+        f'<polygon class="floor" points="{places([(0, 0), *curve, (1, 0)])}"/>',
+        f'<polyline class="promise" points="{places(curve)}"/>',
+    ]
+    parts += [
+        f'<text class="tick" x="{left + side * share:.1f}" y="{base + 16}" text-anchor="middle">{share:.0%}'
+        f'</text><text class="tick" x="{left - 6}" y="{base - side * share + 4:.1f}" text-anchor="end">'
+        f"{share:.0%}</text>"
+        for share in (0.0, 0.5, 1.0)
+    ]
+    parts.append(
+        f'<text class="name" x="{left + side / 2}" y="{base + 34}" text-anchor="middle">false alarms</text>'
+        f'<text class="name" transform="translate(12 {top + side / 2}) rotate(-90)" '
+        'text-anchor="middle">misses</text>'
+    )
+    label = "The least share of misses for every share of false alarms, and the straight line of a coin."
+    return _svg("trade-off", left + side + 24, base + 42, label, parts, kind="figure")
+
+
 def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup:
     """Return the correlation matrix as a picture; few columns also get names and numbers."""
     order = np.array(correlation.order)

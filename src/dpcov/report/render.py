@@ -63,6 +63,7 @@ def render_page(data: ReportData) -> str:
         embedded=_safe_json(data.to_dict()),
         style=style,
         script=script,
+        trade_off=figures.trade_off_figure(data.trade_off) if data.private else "",
         spectrum="" if data.spectrum is None else figures.spectrum_figure(data.spectrum),
         heatmap="" if data.correlation is None else figures.heatmap_figure(data.correlation, names),
         quoted=_quoted,

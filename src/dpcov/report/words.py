@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcov.core import PrivacyCost, Receipt
+from dpcov.guessing import guessing_sentence, not_gaussian_sentence
 
 # Below one over the number of people that one release is about, for all but the largest tables.
 USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
@@ -84,9 +85,11 @@ def guarantee(receipt: Receipt, delta: Fraction, n_rows: int) -> tuple[str, ...]
     """Return what was promised to the people in the table, sentence by sentence."""
     if not receipt.private:
         return (_NOT_PRIVATE,)
+    guess, reason = guessing_sentence(receipt.spent), not_gaussian_sentence(receipt.not_gaussian)
     epsilon = epsilon_at(receipt.spent, delta)
     if math.isinf(epsilon):
-        return (f"This release guarantees {receipt.spent} of zero-concentrated differential privacy.",)
+        named = f"This release guarantees {receipt.spent} of zero-concentrated differential privacy."
+        return tuple(sentence for sentence in (guess, named, reason) if sentence)
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
     rounded = float(f"{factor:.3g}") if factor < _HUGE_FACTOR else math.inf
     about = f"about {rounded:,.0f}" if rounded >= 100 else f"about {rounded:g}"
@@ -96,7 +99,7 @@ def guarantee(receipt: Receipt, delta: Fraction, n_rows: int) -> tuple[str, ...]
         f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
     )
     weak = weakness(receipt.spent, delta, n_rows)
-    return tuple(filter(None, (weak[:1].upper() + weak[1:], promise, _HOLDS, _PUBLIC)))
+    return tuple(filter(None, (weak[:1].upper() + weak[1:], guess, promise, _HOLDS, _PUBLIC, reason)))
 
 
 def _likeness(epsilon: float) -> str:
