@@ -7,13 +7,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
 from proof_notes import Note, lines_of, proof_notes
+from scipy.special import ndtr, ndtri
 
 import dpcov
+
+mpl.use("Agg")
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "assurance.json"
 PAGE = ROOT / "docs" / "assurance.md"
+PICTURE = ROOT / "benchmarks" / "results" / "trade-off.png"
 
 _INTRODUCTION = """# Assurance
 
@@ -26,10 +33,23 @@ _CLAIMS = """## Claims
 
 Every program ran so many times on each of two neighbours that differ as much as they can. A fifth of the
 runs chose what to look at; the others bound from below, by Clopper and Pearson at many thresholds together,
-the privacy loss that the program really has. A claim below its bound would be false, with confidence
+the privacy loss that the program really has. Where Gaussian noise is claimed, the bound is one on mu, by its
+trade-off curve. A claim below its bound would be false, with confidence
 {confidence:.2%}. *rho at least* is such a bound where rho is claimed; *epsilon at least* is the bound at
 the delta where it comes closest to the claim. Runs can refute a claim, never show it: a bound far below its
 claim proves little.
+"""
+
+_TRADE_OFF = """## The trade-off
+
+Someone sees a release and says which of two neighbours it was made from. Whoever raises a false alarm so
+often misses at least so often: the curve of mu-Gaussian differential privacy with mu = {mu:.3g}, from the
+noise that was claimed. Each point is a threshold along the direction that tells the neighbours apart best, in
+{runs:,} runs on each; its bars reach to what bounds the errors from above, all together with confidence
+{confidence:.2%}. The default and its main query stay above the curve. With half the noise, the query gets
+below it.
+
+![Misses over false alarms](../benchmarks/results/trade-off.png)
 """
 
 _MUTANTS = """## Mutants
@@ -98,6 +118,37 @@ def claims_table(claims: dict[str, Any]) -> str:
         )  # fmt: skip
     head = ["program", "neighbours", "runs each", "claim", "rho at least", "epsilon at least", ""]
     return table(head, lines)
+
+
+def trade_off_words(programs: dict[str, Any], confidence: float) -> str:
+    """Return what the picture shows; nothing if it was not measured."""
+    if not programs:
+        return ""
+    first = next(iter(programs.values()))
+    return _TRADE_OFF.format(mu=first["mu"], runs=first["runs"], confidence=confidence)
+
+
+def draw_trade_off(programs: dict[str, Any]) -> None:
+    """Draw the errors of every program beside the claimed curve."""
+    figure, axes = plt.subplots(figsize=(5.2, 4.6), layout="constrained")
+    mu = next(iter(programs.values()))["mu"]
+    alarms = np.linspace(0, 1, 201)
+    axes.plot(alarms, ndtr(ndtri(1 - alarms) - mu), "k-", label=f"claimed: mu = {mu:.3g}")
+    axes.plot([0, 1], [1, 0], ":", color="0.6", label="a coin")
+    for name, found in programs.items():
+        reach = [
+            np.subtract(found["alarms_at_most"], found["alarms"]),
+            np.subtract(found["misses_at_most"], found["misses"]),
+        ]
+        zeros = np.zeros(len(found["alarms"]))
+        axes.errorbar(
+            found["alarms"], found["misses"], xerr=[zeros, reach[0]], yerr=[zeros, reach[1]], fmt=".",
+            markersize=4, linewidth=0.6, label=name,
+        )  # fmt: skip
+    axes.set(xlabel="false alarms", ylabel="misses", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(frameon=False)
+    figure.savefig(PICTURE, dpi=120, metadata={"Software": None})
+    plt.close(figure)
 
 
 def mutants_table(mutants: dict[str, Any]) -> str:
@@ -181,6 +232,7 @@ def page(results: dict[str, Any]) -> str:
         _CLAIMS.format(confidence=confidence),
         claims_table(claims),
         notes_on_claims(claims),
+        trade_off_words(results.get("trade_off", {}), confidence),
         _MUTANTS,
         mutants_table(mutants),
         _NEIGHBOURS,
@@ -203,7 +255,10 @@ def page(results: dict[str, Any]) -> str:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page(json.loads(RESULTS.read_text())))
+    results = json.loads(RESULTS.read_text())
+    if results.get("trade_off"):
+        draw_trade_off(results["trade_off"])
+    PAGE.write_text(page(results))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

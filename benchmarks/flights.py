@@ -124,12 +124,12 @@ def dpcov_regression(_: Flights, rho: float, seed: int) -> Array:
 
 def dpcov_components(_: Flights, rho: float, seed: int) -> Array:
     """Components of all columns, from the release."""
-    return dpcov_release(rho, seed).pca(N_COMPONENTS).directions.values
+    return dpcov_release(rho, seed).pca(N_COMPONENTS, standardize=False).directions.values
 
 
 def dpcov_few_components(_: Flights, rho: float, seed: int) -> Array:
     """Components of few columns, from the release of all."""
-    return dpcov_release(rho, seed).pca(N_COMPONENTS, FEW_COLUMNS).directions.values
+    return dpcov_release(rho, seed).pca(N_COMPONENTS, FEW_COLUMNS, standardize=False).directions.values
 
 
 def dpcov_intervals(data: Flights, rho: float, seed: int) -> Array:

@@ -42,7 +42,7 @@ def place(path: Path) -> str:
 
 
 # What every room but the core may use: none of it has anything to do with rows.
-TOOLS = ("dpcov.arrays", "dpcov.checks", "dpcov._extras")
+TOOLS = ("dpcov.arrays", "dpcov.checks", "dpcov._extras", "dpcov.pictures", "dpcov.tables")
 QUERIES = files("methods/whitening/queries", "paper/queries", "rivals/queries")
 # These two open tables themselves, as `release` does.
 FRONT = {ROOT / "paper" / "parameters.py", ROOT / "rivals" / "compare.py"}
@@ -173,9 +173,9 @@ def test_linear_questions_know_no_method_and_no_source(path: Path) -> None:
     assert not outside(path, "dpcov.core", "dpcov.laws", *TOOLS, "dpcov.linear")
 
 
-@pytest.mark.parametrize("name", ["laws", "checks", "arrays", "_extras"])
+@pytest.mark.parametrize("name", ["laws", "checks", "arrays", "_extras", "pictures", "tables"])
 def test_laws_and_tools_see_the_core_only(name: str) -> None:
-    assert not outside(ROOT / f"{name}.py", "dpcov.core", "dpcov.arrays")
+    assert not outside(ROOT / f"{name}.py", "dpcov.core", "dpcov.arrays", "dpcov._extras")
 
 
 @pytest.mark.parametrize("path", files("methods"), ids=place)

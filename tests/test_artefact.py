@@ -134,7 +134,12 @@ def test_files_are_read_without_dpcov(tmp_path: Path) -> None:
     assert manifest["format"] == "dpcov release"
     assert manifest["schema_version"] == 2
     assert manifest["private"] is True
-    assert manifest["receipt"]["charges"][0] == {"purpose": "first", "rho": "1/3", "delta": "0"}
+    assert manifest["receipt"]["charges"][0] == {
+        "purpose": "first",
+        "rho": "1/3",
+        "delta": "0",
+        "gaussian": False,
+    }
     assert lines[0] == [*made.columns, "constant"]
     assert [[float(cell) for cell in line] for line in lines[1:]] == made.second_moment().values.tolist()
 

@@ -13,14 +13,17 @@ import pytest
 import dpcov
 
 
-def loaded(statement: str) -> list[str]:
-    """Our modules that a fresh interpreter has loaded after a statement."""
-    listing = (
-        f"{statement}\nimport json, sys\nprint(json.dumps([n for n in sys.modules if n.startswith('dpcov')]))"
-    )
+def all_loaded(statement: str) -> list[str]:
+    """The modules that a fresh interpreter has loaded after a statement."""
+    listing = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)  # noqa: S603
-    names: list[str] = json.loads(done.stdout)
+    names: list[str] = json.loads(done.stdout.splitlines()[-1])
     return names
+
+
+def loaded(statement: str) -> list[str]:
+    """Our modules among them."""
+    return [name for name in all_loaded(statement) if name.startswith("dpcov")]
 
 
 def rooms(names: list[str]) -> set[str]:
@@ -29,7 +32,17 @@ def rooms(names: list[str]) -> set[str]:
 
 def test_linear_questions_load_few_modules() -> None:
     names = loaded("import dpcov.linear")
-    assert rooms(names) <= {"core", "linear", "laws", "checks", "arrays", "_extras", "_version"}
+    assert rooms(names) <= {
+        "core",
+        "linear",
+        "laws",
+        "checks",
+        "arrays",
+        "pictures",
+        "tables",
+        "_extras",
+        "_version",
+    }
     assert len(names) < 40
 
 
@@ -38,6 +51,24 @@ def test_the_default_loads_no_rival() -> None:
     names = loaded(f"import dpcov, numpy as np\ndpcov.release(np.array({table}), rho=1)")
     assert "rivals" not in rooms(names)
     assert len(loaded("import dpcov")) <= 2
+
+
+def test_the_package_itself_loads_hardly_anything() -> None:
+    # An interpreter alone has about 60 modules, numpy brings more than 100, what a release uses of SciPy 500.
+    names = all_loaded("import dpcov")
+    assert len(names) < 80
+    assert not {"numpy", "scipy", "narwhals", "pandas", "tqdm"} & set(names)
+
+
+def test_the_version_loads_no_command() -> None:
+    run = "import sys\nsys.argv = ['dpcov', '--version']\nfrom dpcov.cli import main"
+    names = all_loaded(f"{run}\ntry:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code")
+    assert not {"numpy", "scipy", "narwhals", "dpcov.core", "dpcov.cli.release"} & set(names)
+    assert len(names) < 250
+
+
+def test_a_release_loads_neither_optimisers_nor_splines() -> None:
+    assert not {"scipy.optimize", "scipy.interpolate", "sklearn"} & set(all_loaded("import dpcov.release"))
 
 
 def test_every_public_name_is_there() -> None:

@@ -93,8 +93,11 @@ def test_few_rows_are_not_whitened() -> None:
 def test_a_plan_can_be_read_and_stored() -> None:
     plan = dpcov.plan(n_columns=10, n_rows=100_000, rho=0.5)
     text = repr(plan)
-    assert text.startswith("plan: 100000 rows, 10 columns, rho=0.5, condition 1e+06")
-    assert [line.split()[0] for line in text.splitlines()[2:-1]] == list(METHODS)
+    assert text.startswith(
+        "Someone who knows every other row and two candidates for one row guesses right at "
+    )
+    assert text.splitlines()[1] == "plan: 100000 rows, 10 columns, mu=1, rho=0.5, condition 1e+06"
+    assert [line.split()[0] for line in text.splitlines()[3:-1]] == list(METHODS)
     assert text.splitlines()[-1] == plan.describe_ranges()
     assert "no promise" in text
     assert "give delta to compare" in text
@@ -160,7 +163,7 @@ def test_what_can_be_run_is_marked() -> None:
         ({"n_rows": 10, "m": 0.0}, "m must"),
         ({"n_rows": 10, "rho": None}, "budget"),
         ({"n_rows": 10, "rho": -1.0}, "rho"),
-        ({"n_rows": 10, "epsilon": 1.0}, "either rho"),
+        ({"n_rows": 10, "epsilon": 1.0}, "one of rho"),
         ({"n_rows": 10, "rho": None, "epsilon": 1.0}, "delta"),
     ],
 )

@@ -13,6 +13,8 @@ import pytest
 from tqdm import tqdm
 
 import dpcov
+from dpcov.methods import find_method
+from dpcov.progress import ScanBars
 from dpcov.sources.files import ParquetSource
 
 
@@ -32,7 +34,9 @@ def test_a_bar_names_the_scan_its_purpose_and_the_rows(capfd: pytest.CaptureFixt
     *single, released, counted = [charge.purpose for charge in result.receipt.charges]
     # The last two are asked together: one scan.
     for number, purpose in enumerate([*single, f"{released} and {counted}"], start=1):
-        assert f"scan {number}: {purpose}:" in shown
+        expected = find_method("whitening").scans or 0
+        total = f" of about {expected}" if number <= expected else ""
+        assert f"scan {number}{total}: {purpose}:" in shown
     assert "0.00/150k" in shown
 
 
@@ -78,9 +82,24 @@ def test_a_scan_of_files_shows_its_purpose_and_the_time_alone(
     dpcov.release(tmp_path / "t.parquet", rho=1, method="gaussian", radius=1.0, progress=True)
     seen = {line.strip() for line in re.split(r"[\r\n]", capfd.readouterr().err) if line.strip()}
     assert seen
-    assert all(re.fullmatch(r"scan 1: [A-Za-z ]+: \d\d:\d\d", line) for line in seen)
+    assert all(re.fullmatch(r"scan 1 of 1: [A-Za-z ]+: \d\d:\d\d", line) for line in seen)
 
 
 def test_progress_must_be_a_choice() -> None:
     with pytest.raises(dpcov.ArgumentError, match="progress must be True or False"):
         dpcov.release(rows(), rho=1, progress="yes")  # type: ignore[arg-type]
+
+
+def test_a_method_that_scans_once_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    dpcov.release(rows(), rho=1, method="gaussian", radius=1.0, progress=True)
+    assert "scan 1 of 1: " in capfd.readouterr().err
+
+
+def test_scans_beyond_those_expected_are_not_counted_wrongly(capfd: pytest.CaptureFixture[str]) -> None:
+    bars = ScanBars(show=True, expected=2)
+    for _ in range(3):
+        with bars("look", 10):
+            pass
+    shown = capfd.readouterr().err
+    assert "scan 2 of about 2: look" in shown
+    assert "scan 3: look" in shown

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.ledger import Ledger
+from dpcov.opening import WeakGuaranteeWarning
 
 
 def rows(n_rows: int = 50_000, d: int = 3) -> NDArray[np.float64]:
@@ -127,7 +130,7 @@ GOOD: dict[str, Any] = {"rho": 0.5, "method": "gaussian", "radius": 6.0}
         ({"rho": -1}, "rho must be greater than 0"),
         ({"rho": None}, "budget is needed"),
         ({"rho": None, "epsilon": 1}, "epsilon needs delta"),
-        ({"epsilon": 1, "delta": 1e-6}, "not both"),
+        ({"epsilon": 1, "delta": 1e-6}, "Give one of rho, mu, and epsilon"),
         ({"radius": 0}, "radius"),
         ({"radius": -1}, "radius"),
         ({"radius": float("inf")}, "radius"),
@@ -138,6 +141,7 @@ GOOD: dict[str, Any] = {"rho": 0.5, "method": "gaussian", "radius": 6.0}
         ({"intercept": "no"}, "intercept"),
         ({"method": "gausian"}, "Did you mean 'gaussian'"),
         ({"bound": 3}, "takes no bound"),
+        ({"collumns": ["a"]}, "takes no collumns. Did you mean 'columns'"),
         ({"rng": 7}, "rng must be"),
         ({"data": np.zeros((0, 2))}, "no rows"),
         ({"data": np.zeros(5)}, "two dimensions"),
@@ -153,3 +157,34 @@ def test_bad_arguments_are_refused_in_words(change: dict[str, Any], message: str
 
 def test_every_method_has_a_citation() -> None:
     assert all(method.citation and method.privacy for method in dpcov.methods())
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [({"epsilon": 1000, "delta": 1e-6}, "epsilon = 1000"), ({"epsilon": 1, "delta": 0.1}, "delta = 0.1")],
+)
+def test_a_budget_that_protects_hardly_anyone_is_not_spent_in_silence(
+    budget: dict[str, Any], told: str
+) -> None:
+    with pytest.warns(WeakGuaranteeWarning, match=f"{told}.*protects hardly anyone"):
+        made = dpcov.release(rows(), method="gaussian", radius=5.0, progress=False, **budget)
+    assert made.receipt.spent.rho > 0
+
+
+def test_a_usual_budget_is_spent_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dpcov.release(rows(), epsilon=1, delta=1e-6, method="gaussian", radius=5.0, progress=False)
+
+
+def test_a_release_knows_where_it_comes_from(tmp_path: Path) -> None:
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", rho=9)
+    made = dpcov.release(
+        rows(), epsilon=1, delta=1e-5, ledger=ledger, dataset="people", purpose="heights", progress=False
+    )
+    assert made.provenance.title == "people: heights"
+    assert made.provenance.delta == Fraction(1e-5)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", made.provenance.date)
+    made.save(tmp_path / "out.dpcov")
+    assert dpcov.load(tmp_path / "out.dpcov").provenance == made.provenance

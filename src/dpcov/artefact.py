@@ -18,7 +18,8 @@ from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
 from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
-from dpcov.linear.questions import CONSTANT
+from dpcov.linear.questions import constant_name
+from dpcov.provenance import Provenance
 from dpcov.release import Release
 
 T = TypeVar("T")
@@ -82,6 +83,12 @@ def save_release(release: Release, path: str | Path) -> None:
         ],
         "diagnostics": to_plain(release.diagnostics),
         "versions": dict(release.versions),
+        "provenance": {
+            "date": release.provenance.date,
+            "dataset": release.provenance.dataset,
+            "purpose": release.provenance.purpose,
+            "delta": None if release.provenance.delta is None else str(release.provenance.delta),
+        },
     }
     write_archive(path, manifest, tables)
 
@@ -144,7 +151,16 @@ def _read_release(archive: ArchiveReader) -> Release:
         losses=_read_losses(archive, len(columns)),
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
+        provenance=_read_provenance(manifest),
     )
+
+
+def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:
+    # Releases of earlier versions say nothing of it.
+    stored = _typed(manifest.get("provenance", {}), dict)
+    date, dataset, purpose = (_typed(stored.get(name, ""), str) for name in ("date", "dataset", "purpose"))
+    delta = stored.get("delta")
+    return Provenance(date, dataset, purpose, None if delta is None else _rational(delta, "delta"))
 
 
 def _read_moment(archive: ArchiveReader, names: tuple[str, ...]) -> Array:
@@ -205,21 +221,24 @@ def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:
 
 
 def _names(columns: tuple[str, ...], *, intercept: bool) -> tuple[str, ...]:
-    return (*columns, CONSTANT) if intercept else columns
+    return (*columns, constant_name(columns)) if intercept else columns
 
 
-def _cost_to_plain(cost: PrivacyCost) -> dict[str, str]:
-    return {"rho": str(cost.rho), "delta": str(cost.delta)}
+def _cost_to_plain(cost: PrivacyCost) -> dict[str, str | bool]:
+    return {"rho": str(cost.rho), "delta": str(cost.delta), "gaussian": cost.gaussian}
 
 
 def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
-    parts = []
-    for name in ("rho", "delta"):
-        text = _typed(stored[name], str)
-        if not _RATIONAL.fullmatch(text):
-            raise ValueError(f"{name} is no rational number")
-        parts.append(Fraction(text))
-    return PrivacyCost(*parts)
+    # Releases of old have the discrete Gaussian, which is no Gaussian mechanism, and do not say so.
+    gaussian = _typed(stored.get("gaussian", False), bool)
+    return PrivacyCost(_rational(stored["rho"], "rho"), _rational(stored["delta"], "delta"), gaussian)
+
+
+def _rational(stored: Any, name: str) -> Fraction:
+    text = _typed(stored, str)
+    if not _RATIONAL.fullmatch(text):
+        raise ValueError(f"{name} is no rational number")
+    return Fraction(text)
 
 
 def to_plain(value: Any) -> Any:

@@ -11,8 +11,19 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from dpcov.core import Curator, OSEntropy, PrivacyCost, SeededBits, Source
+from dpcov.core import (
+    ArgumentError,
+    Curator,
+    Number,
+    OSEntropy,
+    PrivacyCost,
+    SeededBits,
+    Source,
+    resolve_budget,
+)
+from dpcov.core.budget import as_fraction
 from dpcov.core.lattice import Lattice
+from dpcov.laws import least_size
 from dpcov.ledger import Ledger, budget_for
 from dpcov.progress import ScanBars
 from dpcov.sources import open_source
@@ -58,12 +69,13 @@ def opened(
     *,
     constant: bool = False,
     check_size: Callable[[int, int], None] | None = None,
+    scans: int | None = None,
     **access: Unpack[Access],
 ) -> Iterator[Curator]:
     """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger.
 
     Before the ledger is charged, `check_size` gets the public numbers of rows and of columns, the constant
-    included, and may raise.
+    included, and may raise. About how many `scans` there will be is shown as they go on.
 
     Examples
     --------
@@ -86,13 +98,45 @@ def opened(
         private=bits.private,
         allow_seeded=access.get("allow_seeded", False),
     )
-    bars = ScanBars(show=access.get("progress"))
+    bars = ScanBars(show=access.get("progress"), expected=scans)
     source = open_source(data, access.get("columns"))
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:
         check_size(source.n_rows, len(source.columns) + constant)
     with paid as budget:
         yield Curator(source, budget, bits, constant=constant, progress=bars)
+
+
+def check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int) -> None:
+    """Raise an `ArgumentError` if noise would hide all that any table of this size could show."""
+    least, given = least_size(n_columns), math.sqrt(limit.rho)
+    if n_rows * given > least:
+        return
+    rows, rho = math.floor(least / given) + 1, (least / n_rows) ** 2
+    # Three digits, rounded up, so that what is named is enough.
+    digit = 10.0 ** (math.floor(math.log10(rho)) - 2)
+    rho = (math.floor(rho / digit + 1e-9) + 1) * digit
+    budget = f"rho={rho:.3g}"
+    if delta is not None and delta > 0:
+        budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
+    raise ArgumentError(
+        f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
+        "would hide every combination of the columns, whatever the rows are. To show a single one takes at "
+        f"least {rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
+    )
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """A budget is so large that the guarantee protects hardly anyone."""
+
+
+def warn_of_weakness(limit: PrivacyCost, delta: Number | None, n_rows: int) -> None:
+    """Say so if a budget protects hardly anyone: an epsilon above 10, or a delta above one in the rows."""
+    from dpcov.report.words import weakness  # noqa: PLC0415  (the report knows releases)
+
+    told = weakness(limit, None if delta is None else as_fraction(delta, "delta"), n_rows)
+    if told:
+        warnings.warn(told, WeakGuaranteeWarning, stacklevel=3)
 
 
 def _warn_of_rounding(source: Source, limit: PrivacyCost, *, constant: bool) -> None:

@@ -11,16 +11,27 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from dpcov.checks import count, number, share
-from dpcov.core import ArgumentError, Number, resolve_budget
+from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
+from dpcov.guessing import greatest_guess, guessing_sentence, mu_of
 from dpcov.methods import find_method, methods
 from dpcov.paper.theory.bounds import least_rows
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
+from dpcov.pictures import draw_curves
 from dpcov.plan_errors import Case
+from dpcov.tables import html_table
+
+_USUAL_DELTA = 1e-6
+_PLOT_SPAN = 10.0
+_PLOT_POINTS = 13
+_LARGEST_DRAWN = 100.0
 
 _CALIBRATED = "calibrated on benchmarks"
 _THEOREM = "theorem"
@@ -86,8 +97,10 @@ class Plan:
     ----------
     n_columns : int
         Columns, the constant one included.
-    rho : float
-        The budget in zCDP.
+    rho, mu : float
+        The budget in zCDP, and in Gaussian differential privacy for methods whose noise is all Gaussian.
+    guess : float
+        How often someone guesses right at most which of two candidates a row is, if such a method spends it.
     epsilon, delta : float or None
         For methods that need them.
     condition : float
@@ -119,6 +132,8 @@ class Plan:
 
     n_columns: int
     rho: float
+    mu: float
+    guess: float
     epsilon: float | None
     delta: float | None
     condition: float
@@ -135,6 +150,29 @@ class Plan:
         known = ", ".join(entry.method for entry in self.entries)
         raise ArgumentError(f"the plan has no method '{method}'. There are: {known}.")
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the error (or the rows needed) against epsilon, for the methods that can be run.
+
+        At the plan's delta, or at 1e-6 if it has none. Rates without constants are left out. Returns the
+        axes; needs the extra ``plot``.
+        """
+        delta = self.delta if self.delta is not None else _USUAL_DELTA
+        here = self.epsilon or PrivacyCost(Fraction(self.rho), gaussian=True).epsilon(delta)
+        steps = [here * _PLOT_SPAN**step for step in np.linspace(-1, 1, _PLOT_POINTS)]
+        asked: dict[str, Any] = {
+            "n_columns": self.n_columns, "n_rows": self.n_rows, "error": self.error, "delta": delta,
+            "condition": self.condition, "failure": self.failure,
+        }  # fmt: skip
+        plans = [plan(epsilon=step, **asked) for step in steps]
+        curves = {
+            entry.method: (steps, [_drawn(one, entry.method) for one in plans])
+            for entry in self.entries
+            if entry.available and entry.basis != _RATE
+        }
+        promised = {name: curve for name, curve in curves.items() if np.isfinite(curve[1]).any()}
+        y = "relative error" if self.n_rows is not None else "rows needed"
+        return draw_curves(promised, here, f"epsilon, at delta = {delta:g}", y, ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; infinite and missing numbers become None."""
         result = asdict(self)
@@ -145,6 +183,15 @@ class Plan:
             {key: _plain(value) for key, value in asdict(kind).items()} for kind in self.ranges
         ]
         return result
+
+    def _repr_html_(self) -> str:
+        by_rows = self.n_rows is not None
+        head = ["method", "error" if by_rows else "rows needed", "known from", "assumes"]
+        lines = [
+            [one.method, _shown(one.error if by_rows else one.rows), one.basis, one.assumes]
+            for one in self.entries
+        ]
+        return html_table(repr(self).partition("\n")[0], head, lines, [self.describe_ranges()], text=True)
 
     def describe_ranges(self) -> str:
         """Return in words what the default costs, by kind of table.
@@ -164,11 +211,12 @@ class Plan:
 
     def __repr__(self) -> str:
         asked = f"{self.n_rows} rows" if self.n_rows is not None else f"error {self.error:g}"
-        budget = f"rho={self.rho:.4g}"
+        budget = f"mu={self.mu:.4g}, rho={self.rho:.4g}"
         if self.epsilon is not None:
             budget += f" (epsilon={self.epsilon:.4g}, delta={self.delta:g})"
         head = "error" if self.n_rows is not None else "rows"
         lines = [
+            guessing_sentence(PrivacyCost(Fraction(self.rho), gaussian=True)),
             f"plan: {asked}, {self.n_columns} columns, {budget}, condition {self.condition:g}",
             f"{'method':<18}{head:>12}  basis",
         ]
@@ -184,6 +232,7 @@ def plan(
     n_rows: int | None = None,
     error: float | None = None,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     condition: float = 1e6,
@@ -200,7 +249,7 @@ def plan(
         How many rows there are. Give this or `error`.
     error : float, optional
         The relative error wanted in the worst direction, below 1.
-    rho, epsilon, delta : float, optional
+    rho, mu, epsilon, delta : float, optional
         The budget, as for ``dpcov.release``. Methods that are not zCDP need `delta`; with `rho` and
         `delta` they are compared at the epsilon that rho-zCDP implies.
     condition : float, default 1e6
@@ -233,11 +282,12 @@ def plan(
     spread = number(condition, "condition", at_least=1)
     chance = share(failure, "failure")
     size = None if m is None else number(m, "m", at_least=1)
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(rho=rho, mu=mu, epsilon=epsilon, delta=delta, gaussian=True)
+    spending = PrivacyCost(limit.rho, gaussian=True)
     budget = float(limit.rho)
     whole = None
     if delta is not None and float(delta) > 0:
-        whole = float(epsilon) if epsilon is not None else resolve_budget(rho=rho).epsilon(delta)
+        whole = float(epsilon) if epsilon is not None else PrivacyCost(limit.rho).epsilon(delta)
         share_of_delta = find_method("aggregate").delta_share({})
         limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=share_of_delta)
     case = Case(d, budget, whole, None if whole is None else float(delta or 0), spread, chance, size, limit)
@@ -280,7 +330,10 @@ def plan(
         entry("alabi-2023", case.rate(alabi_rows), _RATE, "Gaussian rows, robust"),
     )
     ranges = tuple(_range(kind, case.whitening, rows, target) for kind in _measured())
-    return Plan(d, budget, whole, case.delta, spread, chance, rows, target, entries, ranges)
+    return Plan(
+        d, budget, mu_of(spending) or math.nan, greatest_guess(spending), whole, case.delta, spread, chance,
+        rows, target, entries, ranges,
+    )  # fmt: skip
 
 
 @cache
@@ -299,6 +352,13 @@ def _range(
     else:
         low, high = (least_rows(error_at, (target or math.nan) / ratio) for ratio in ends)
     return PlanRange(str(kind["tables"]), low, high, int(kind["releases"]))
+
+
+def _drawn(one: Plan, method: str) -> float:
+    if one.n_rows is None:
+        return one[method].rows
+    # Beyond that a matrix is noise alone.
+    return one[method].error if one[method].error < _LARGEST_DRAWN else math.nan
 
 
 def _plain(value: object) -> object:

@@ -27,17 +27,20 @@ class ScanBars:
     ----------
     show : bool, optional
         Whether to show bars; by default only on a terminal.
+    expected : int, optional
+        About how many scans there will be.
     """
 
-    def __init__(self, *, show: bool | None = None) -> None:
+    def __init__(self, *, show: bool | None = None, expected: int | None = None) -> None:
         self._disable = None if show is None else not flag(show, "progress")
         self._scans = 0
+        self._expected = expected
 
     @contextmanager
     def __call__(self, purpose: str, n_rows: int | None) -> Iterator[Report | None]:
         """Show a bar for one scan, which moves when it is told of rows read; without `n_rows`, a clock."""
         self._scans += 1
-        title = f"scan {self._scans}: {purpose}"
+        title = f"scan {self._scans}{self._of_about()}: {purpose}"
         if n_rows is None:
             with (
                 tqdm(desc=title, bar_format="{desc}: {elapsed}", leave=False, disable=self._disable) as clock,
@@ -49,6 +52,12 @@ class ScanBars:
             total=n_rows, desc=title, unit=" rows", unit_scale=True, leave=False, disable=self._disable
         ) as bar:
             yield bar.update
+
+    def _of_about(self) -> str:
+        # Beyond what was expected, a number would be wrong.
+        if self._expected is None or self._scans > self._expected:
+            return ""
+        return f" of {'about ' if self._expected > 1 else ''}{self._expected}"
 
 
 @contextmanager

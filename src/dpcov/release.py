@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 import os
 import platform
+import tempfile
+import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,20 +17,26 @@ import numpy as np
 
 from dpcov._version import VERSION
 from dpcov.arrays import Array
-from dpcov.checks import count, flag
-from dpcov.core import ArgumentError, Number, PrivacyCost, Receipt, resolve_budget
-from dpcov.laws import LossLaw, NoiseLaw, least_size
+from dpcov.checks import did_you_mean, flag
+from dpcov.core import ArgumentError, Number, Receipt, UnresolvedError
+from dpcov.core.budget import as_fraction
+from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.ledger import Ledger
-from dpcov.linear import Answer, Combination, Components, Questions, Regression, Spectrum, Whitening
-from dpcov.linear.components import principal_components, spectrum
-from dpcov.linear.frames import html_table
-from dpcov.linear.regression import regress
+from dpcov.linear import Questions
+from dpcov.linear.ask_models import AsksModels
+from dpcov.linear.ask_moments import AsksMoments
 from dpcov.methods import find_method, methods
-from dpcov.opening import opened
+from dpcov.opening import check_size, opened, warn_of_weakness
+from dpcov.provenance import Provenance, today
+from dpcov.receipts import receipt_table
+from dpcov.tables import html_table, number
+
+# The kernel knows nothing of notebooks.
+Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(AsksMoments, AsksModels):
     """A private second-moment matrix with its account, ready for any linear question.
 
     Every answer is post-processing: it costs no budget, and is as private as the release. Numbers come
@@ -58,6 +66,8 @@ class Release:
         What shrinking long rows took away; empty where that is not known.
     versions : mapping
         Of dpcov, numpy and Python, at the time of the release.
+    provenance : Provenance
+        When it was made, of which dataset and what for, as far as that was said.
 
     Examples
     --------
@@ -84,308 +94,13 @@ class Release:
     losses: tuple[LossLaw, ...]
     versions: Mapping[str, str]
     _matrix: Array
+    provenance: Provenance = field(default=Provenance(), kw_only=True)
 
     @cached_property
     def _questions(self) -> Questions:
         return Questions(
             self.columns, self.n_rows, self._matrix, self.noise, self.losses, _rows_beyond(self.diagnostics)
         )
-
-    @property
-    def unresolved(self) -> tuple[Combination, ...]:
-        """The independent combinations of columns that lie below the noise, each with a bound on its size.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> people = np.column_stack([people, people[:, 0] - 2 * people[:, 1]])
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight", "excess"])
-        >>> [str(combination) for combination in made.unresolved]
-        ['weight + 0.5 excess - 0.5 height']
-        """
-        return self._questions.unresolved
-
-    @property
-    def resolved(self) -> int | None:
-        """How many independent combinations of columns stand above the noise.
-
-        All but those in `unresolved`; None where the law of the noise is not known.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> people = np.column_stack([people, people[:, 0] - 2 * people[:, 1]])
-        >>> dpcov.release(people, rho=1, columns=["height", "weight", "excess"]).resolved
-        2
-        """
-        return self._questions.resolved
-
-    def second_moment(self, *, sampling: bool = False) -> Answer:
-        """Return the mean of ``x x^T`` over the rows; with an intercept, its column is the last.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> moment = made.second_moment()
-        >>> moment.labels[0]
-        ('height', 'weight', 'constant')
-        >>> moment.values[2].round()
-        array([170.,  62.,   1.])
-        """
-        return self._questions.second_moment(sampling=sampling)
-
-    def mean(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the means.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.mean().values.round()
-        array([170.,  62.])
-        >>> lower, upper = made.mean(["weight"]).interval()
-        >>> bool(61 < lower[0] < upper[0] < 63)
-        True
-        """
-        return self._questions.mean(columns, sampling=sampling)
-
-    def variance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the variances (the mean over rows, not divided by n - 1).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.variance(["height"]).values.round(-1)
-        array([100.])
-        """
-        return self._questions.variance(columns, sampling=sampling)
-
-    def covariance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the covariance matrix (the mean over rows, not divided by n - 1); positive semidefinite.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.covariance().values.round(-1)
-        array([[100.,  60.],
-               [ 60.,  60.]])
-        """
-        return self._questions.covariance(columns, sampling=sampling)
-
-    def correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the correlations; NaN, and a note, for a column whose own variance is within the noise.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.correlation().values.round(1)
-        array([[1. , 0.8],
-               [0.8, 1. ]])
-        """
-        return self._questions.correlation(columns, sampling=sampling)
-
-    def precision(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the inverse of the covariance.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.precision().values.round(2)
-        array([[ 0.02, -0.02],
-               [-0.02,  0.04]])
-        """
-        return self._questions.precision(columns, sampling=sampling)
-
-    def partial_correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the correlation of each pair of columns, given all the others.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> people = np.column_stack([people, people[:, 1] + np.random.default_rng(1).normal(size=50_000)])
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight", "next year's weight"])
-        >>> np.abs(made.partial_correlation().values[0]).round(1)
-        array([1. , 0.1, 0. ])
-        """
-        return self._questions.partial_correlation(columns, sampling=sampling)
-
-    def regress(
-        self, target: str, on: Sequence[str], *, ridge: float | str = 0.0, sampling: bool = False
-    ) -> Regression:
-        """Explain one column by others, by least squares.
-
-        Parameters
-        ----------
-        target : str
-            The column to explain.
-        on : sequence of str
-            The columns that explain it. With an intercept in the release, the constant joins them.
-        ridge : float or "auto", default 0
-            Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
-            "auto" takes the one with which predictions on the raw rows are expected to be best, by the law of
-            the noise. Intervals are then for the coefficients that the raw rows give under the same penalty.
-        sampling : bool, default False
-            Whether errors include sampling error as well.
-
-        Returns
-        -------
-        Regression
-
-        Raises
-        ------
-        UnresolvedError
-            If `ridge` is 0, and noise would make predictions worse than the mean: mostly as a combination of
-            the predictors is below the noise. One that hardly matters for the target is named in a note
-            instead.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> fit = made.regress("weight", on=["height"])
-        >>> fit.coefficients.labels
-        (('height', 'constant'),)
-        >>> fit.coefficients.values[:1].round(1)
-        array([0.6])
-        >>> fit.predict([[180.0]]).round()
-        array([68.])
-        """
-        return regress(self._questions, target, on, ridge, sampling=sampling)
-
-    def pca(
-        self,
-        n_components: int | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        sampling: bool = False,
-    ) -> Components:
-        """Return the principal components of the covariance, largest first.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> found = made.pca(1)
-        >>> found.directions.values.round(1)
-        array([[0.8, 0.6]])
-        >>> found.explained.values.round(1)
-        array([0.9])
-        """
-        return principal_components(self._questions, n_components, columns, sampling=sampling)
-
-    def spectrum(self, *, sampling: bool = False) -> Spectrum:
-        """Return the eigenvalues of the correlation matrix with the noise floor.
-
-        Without an intercept: of the second moment, its columns brought to a mean square of 1.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> found = made.spectrum()
-        >>> found.eigenvalues.values.round(1)
-        array([1.8, 0.2])
-        >>> bool((found.eigenvalues.values > found.floor).all())
-        True
-        """
-        return spectrum(self._questions, sampling=sampling)
-
-    def whiten(self, columns: Sequence[str] | None = None) -> Whitening:
-        """Return the map to coordinates with mean zero and the identity as covariance.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> np.cov(made.whiten().transform(people).T).round(1) + 0.0
-        array([[1., 0.],
-               [0., 1.]])
-        """
-        return self._questions.whitening(columns)
-
-    def mahalanobis(self, rows: Any, columns: Sequence[str] | None = None) -> Array:
-        """Return the Mahalanobis distance of rows (of `columns`, or of all) to the mean.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.mahalanobis([[170, 62], [170, 72]]).round()
-        array([0., 2.])
-        """
-        whitening = self.whiten(columns)
-        values = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        if values.ndim != 2 or values.shape[1] != len(whitening.columns):
-            raise ArgumentError(
-                f"rows must have {len(whitening.columns)} columns ({', '.join(whitening.columns)}), "
-                f"got shape {np.shape(rows)}."
-            )
-        return np.asarray(np.linalg.norm(whitening.transform(values), axis=1))
-
-    def sample(
-        self, n: int, rng: np.random.Generator | None = None, columns: Sequence[str] | None = None
-    ) -> Array:
-        """Draw synthetic rows: normal, with the released mean and covariance.
-
-        They are post-processing, as private as the release, and know nothing beyond mean and covariance.
-
-        Parameters
-        ----------
-        n : int
-            How many rows.
-        rng : numpy.random.Generator, optional
-            Where they are drawn from.
-        columns : sequence of str, optional
-            Of which columns; of all by default.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import dpcov
-        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.sample(10_000, np.random.default_rng(1)).mean(axis=0).round()
-        array([170.,  62.])
-        """
-        size = count(n, "n", at_least=0)
-        mean, covariance = self.mean(columns).values, self.covariance(columns).values
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        generator = np.random.default_rng() if rng is None else rng
-        return np.asarray(mean + generator.standard_normal((size, len(mean))) @ root.T)
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file that needs neither dpcov nor pickle to be read.
@@ -407,6 +122,39 @@ class Release:
 
         save_release(self, path)
 
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the page about this release, and open it in a browser unless `path` says where it goes.
+
+        One HTML file that needs no network: the guarantee in words, each column, correlations, what noise
+        hides, what was spent. Needs the extra ``report``.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write; an existing one is replaced. A new file among the temporary ones by default.
+
+        Returns
+        -------
+        Path
+            Where the page is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.report("people.html").name
+        'people.html'
+        """
+        from dpcov.report import write_report  # noqa: PLC0415  (the report knows releases)
+
+        page = Path(tempfile.mkdtemp(prefix="dpcov-")) / "release.html" if path is None else Path(path)
+        write_report(self, page, name=page.with_suffix(".dpcov").name)
+        if path is None:
+            webbrowser.open(page.as_uri())
+        return page
+
     def _facts(self) -> list[str]:
         spent = f"spent {self.receipt.spent}" + ("" if self.receipt.private else " - NOT PRIVATE (seeded)")
         vetted = any(known.name == self.method and known.vetted for known in methods())
@@ -426,14 +174,33 @@ class Release:
         return f"<dpcov release: {', '.join(self._facts())}>"
 
     def _repr_html_(self) -> str:
-        lines = [[column, ""] for column in self.columns]
-        return html_table("dpcov release: " + ", ".join(self._facts()), ["column", ""], lines, [])
+        from dpcov.report.words import USUAL_DELTAS, headline  # noqa: PLC0415  (the report knows releases)
+
+        title = f"dpcov release: {headline(self.receipt, USUAL_DELTAS[1])}"
+        facts = [f"{self.n_rows:,} rows, each protected by itself", *self._facts()[1:]]
+        try:
+            if not self.intercept:
+                spreads = np.sqrt(np.diag(self.second_moment().values)[: len(self.columns)])
+                lines = [[name, number(v)] for name, v in zip(self.columns, spreads, strict=True)]
+                return html_table(title, ["column", "root mean square"], lines, [", ".join(facts)])
+            told = self.describe()
+        except UnresolvedError as error:
+            lines = [[name, "below the noise"] for name in self.columns]
+            return html_table(title, ["column", ""], lines, [", ".join(facts), str(error)])
+        facts.insert(1, f"about {min(float(told.complete_rows) / self.n_rows, 1.0):.1%} of them complete")
+        lines = [
+            [name, number(mean), number(spread)]
+            for name, mean, spread in zip(self.columns, told.mean.values, told.std.values, strict=True)
+        ]
+        head = ["column", "mean", "standard deviation"]
+        return html_table(title, head, lines, [", ".join(facts), "Intervals: .describe()"])
 
 
 def release(
     data: Any,
     *,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     columns: Sequence[str] | None = None,
@@ -459,10 +226,14 @@ def release(
         dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
         of zeros. Types are public and must not depend on rows: one cell of text makes a pandas column
         ``object``, which an error would tell.
-    rho : float, optional
-        The budget in zero-concentrated differential privacy.
     epsilon, delta : float, optional
-        The budget as (epsilon, delta)-differential privacy, instead of `rho`.
+        The budget as (epsilon, delta)-differential privacy.
+    mu : float, optional
+        The budget in Gaussian differential privacy, instead of `epsilon`, for methods whose noise is all
+        Gaussian: who knows every other row and two candidates for one guesses right at most Phi(mu / 2) of
+        the time.
+    rho : float, optional
+        The budget in zero-concentrated differential privacy, instead of `epsilon`.
     columns : sequence of str, optional
         Which columns to use; for an array, their names. CSV files need it.
     method : str, default "whitening"
@@ -500,7 +271,7 @@ def release(
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public size
+    *Formal guarantee.* (`epsilon`, `delta`)-DP, `mu`-GDP or `rho`-zCDP, for tables of the same public size
     that differ in one row. Column names, dtypes and the number of rows are public.
 
     Examples
@@ -517,13 +288,19 @@ def release(
     """
     flag(intercept, "intercept")
     chosen = find_method(method)
+    for name in options:
+        near = did_you_mean([name], [*_ARGUMENTS, *chosen.parameters()])
+        if near and name not in chosen.parameters():
+            raise ArgumentError(f"dpcov.release takes no {name}. {near}")
     chosen.check_consent(allow_unvetted=allow_unvetted)
-    limit = chosen.limit(options, rho=rho, epsilon=epsilon, delta=delta)
-    checked = None if flag(force, "force") or not chosen.gram_noise else partial(_check_size, limit, delta)
+    limit = chosen.limit(options, rho=rho, mu=mu, epsilon=epsilon, delta=delta)
+    checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
     with opened(
-        data, limit, method, constant=intercept, check_size=checked, columns=columns, rng=rng,
-        progress=progress, ledger=ledger, dataset=dataset, purpose=purpose, allow_seeded=allow_seeded,
+        data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
+        rng=rng, progress=progress, ledger=ledger, dataset=dataset, purpose=purpose,
+        allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
+        warn_of_weakness(limit, delta, curator.n_rows)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     return Release(
         columns=curator.columns,
@@ -537,26 +314,15 @@ def release(
         losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
+        provenance=Provenance(
+            today(), dataset or "", purpose, None if delta is None else as_fraction(delta, "delta")
+        ),
     )
 
 
-def _check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int) -> None:
-    """Raise an `ArgumentError` if noise would hide all that any table of this size could show."""
-    least, given = least_size(n_columns), math.sqrt(limit.rho)
-    if n_rows * given > least:
-        return
-    rows, rho = math.floor(least / given) + 1, (least / n_rows) ** 2
-    # Three digits, rounded up, so that what is named is enough.
-    digit = 10.0 ** (math.floor(math.log10(rho)) - 2)
-    rho = (math.floor(rho / digit + 1e-9) + 1) * digit
-    budget = f"rho={rho:.3g}"
-    if delta is not None and delta > 0:
-        budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
-    raise ArgumentError(
-        f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
-        "would hide every combination of the columns, whatever the rows are. To show a single one takes at "
-        f"least {rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
-    )
+_ARGUMENTS = tuple(
+    name for name, one in inspect.signature(release).parameters.items() if one.kind is one.KEYWORD_ONLY
+)
 
 
 def second_moment(data: Any, **arguments: Any) -> Array:

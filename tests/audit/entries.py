@@ -17,6 +17,7 @@ from audit.queries import (
     DELTA,
     EPSILON,
     FEW_RUNS,
+    GDP,
     METHOD_RUNS,
     NOISE_FOR_THE_WORST,
     QUERY_RUNS,
@@ -115,32 +116,32 @@ def _command(rows: Array) -> list[float]:
 
 _METHODS: dict[str, tuple[Case, ...]] = {
     "method whitening": (
-        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), ZCDP,
+        Case("whitening", _release("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), GDP,
              METHOD_RUNS * 3 // 2, COMMON, "one of 200 rows turned"),
         Case("whitening, outlier", _release("whitening"), swapped(MANY_ROWS, [FAR, 0]),
-             swapped(MANY_ROWS, [0, 0]), ZCDP, METHOD_RUNS // 2, _SEEDED),
+             swapped(MANY_ROWS, [0, 0]), GDP, METHOD_RUNS // 2, _SEEDED),
     ),
     "method gaussian": (
         Case("gaussian", _release("gaussian", radius=1.0), swapped(UNIT_ROWS, [FAR, 0]),
-             swapped(UNIT_ROWS, [0, FAR]), ZCDP, 3 * METHOD_RUNS,
+             swapped(UNIT_ROWS, [0, FAR]), GDP, 3 * METHOD_RUNS,
              (*COMMON, "no clipping", "one release too few"), "far row among 40 turned"),
     ),
     "method recursive": (
         Case("recursive", _release("recursive", m=2, radius=1.0, least_eigenvalue=0.2), UNIT_ROWS,
-             swapped(UNIT_ROWS, [0, 1]), ZCDP, METHOD_RUNS, COMMON, "one of 40 rows turned"),
+             swapped(UNIT_ROWS, [0, 1]), GDP, METHOD_RUNS, COMMON, "one of 40 rows turned"),
     ),
     "method coinpress": (
-        Case("coinpress", _release("coinpress", largest_eigenvalue=1.0, rounds=1), EAST, NORTH, ZCDP,
+        Case("coinpress", _release("coinpress", largest_eigenvalue=1.0, rounds=1), EAST, NORTH, GDP,
              METHOD_RUNS, COMMON, "far row turned"),
     ),
     "method preconditioning": (
         Case("preconditioning",
              _release("preconditioning", largest_eigenvalue=1.0, least_eigenvalue=1.0),
-             swapped(UNIT_ROWS, [5, 0]), swapped(UNIT_ROWS, [0, 5]), ZCDP, METHOD_RUNS, _STRONG,
+             swapped(UNIT_ROWS, [5, 0]), swapped(UNIT_ROWS, [0, 5]), GDP, METHOD_RUNS, _STRONG,
              "row near the radius turned"),
     ),
     "method separate": (
-        Case("separate", _release("separate", radius=1.0), UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), ZCDP,
+        Case("separate", _release("separate", radius=1.0), UNIT_ROWS, swapped(UNIT_ROWS, [0, 1]), GDP,
              METHOD_RUNS, _STRONG, "one of 40 rows turned"),
     ),
     "method adaptive": (
@@ -172,21 +173,21 @@ _METHODS: dict[str, tuple[Case, ...]] = {
 
 _FUNCTIONS: dict[str, tuple[Case, ...]] = {
     "dpcov.second_moment": (
-        Case("second moment", _matrix_of(dpcov.second_moment), EAST, NORTH, ZCDP, METHOD_RUNS, COMMON,
+        Case("second moment", _matrix_of(dpcov.second_moment), EAST, NORTH, GDP, METHOD_RUNS, COMMON,
              "far row turned"),
     ),
     "dpcov.covariance": (
-        Case("covariance", _matrix_of(dpcov.covariance), BALANCED, swapped(BALANCED, [0, 1]), ZCDP,
+        Case("covariance", _matrix_of(dpcov.covariance), BALANCED, swapped(BALANCED, [0, 1]), GDP,
              METHOD_RUNS, _STRONG, "one of 80 rows turned"),
     ),
     "dpcov.covering_radius": (
         Case("covering radius", _parameter(dpcov.covering_radius, "radius", rho=RHO), FEW_FAR,
-             swapped(FEW_FAR, [FAR]), ZCDP, METHOD_RUNS // 2, ("a tenth of the noise",),
+             swapped(FEW_FAR, [FAR]), GDP, METHOD_RUNS // 2, ("a tenth of the noise",),
              "one far row more than it tells"),
     ),
     "dpcov.enclosing_ball": (
         Case("enclosing ball", _parameter(dpcov.enclosing_ball, "radius", rho=RHO), ones(1000),
-             swapped(ones(1000), [FAR]), ZCDP, FEW_RUNS, _SEEDED, "far row among 1000", _MANY_QUERIES),
+             swapped(ones(1000), [FAR]), GDP, FEW_RUNS, _SEEDED, "far row among 1000", _MANY_QUERIES),
     ),
     "dpcov.least_eigenvalue": (
         Case("least eigenvalue",
@@ -200,7 +201,7 @@ _FUNCTIONS: dict[str, tuple[Case, ...]] = {
              ones(6), swapped(ones(6), [0.1]), APPROXIMATE, QUERY_RUNS, COMMON, "one of 6 equal rows"),
     ),
     "dpcov release": (
-        Case("command line", _command, EAST, NORTH, ZCDP, FEW_RUNS, _STRONG, "far row turned"),
+        Case("command line", _command, EAST, NORTH, GDP, FEW_RUNS, _STRONG, "far row turned"),
     ),
 }  # fmt: skip
 
@@ -213,7 +214,7 @@ _FITS: dict[type, Program] = {
 }
 _ESTIMATORS = {
     f"dpcov.learn.{estimator.__name__}": (
-        Case(estimator.__name__, program, BALANCED, swapped(BALANCED, [-1, 0]), ZCDP, METHOD_RUNS, COMMON,
+        Case(estimator.__name__, program, BALANCED, swapped(BALANCED, [-1, 0]), GDP, METHOD_RUNS, COMMON,
              "one of 80 rows turned round"),
     )
     for estimator, program in _FITS.items()

@@ -6,7 +6,8 @@ how often each threshold is passed. Clopper and Pearson bound the true probabili
 audit hold together with probability `CONFIDENCE`. From them follow
 
 * the least epsilon with ``p <= e^epsilon q + delta``, for several deltas;
-* the least rho for which the pair (p, q) has a Renyi divergence of at most ``alpha rho`` at all orders.
+* the least rho for which the pair (p, q) has a Renyi divergence of at most ``alpha rho`` at all orders; if
+  Gaussian differential privacy is claimed, the least ``mu^2 / 2`` whose trade-off curve allows for (p, q).
 
 A claim below either is false, up to an error of ``1 - CONFIDENCE``.
 """
@@ -20,9 +21,11 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from scipy.stats import beta
 
 from dpcov.core import PrivacyCost
+from dpcov.guessing import least_misses
 
 Array = NDArray[np.float64]
 Program = Callable[[Array], list[float]]
@@ -35,11 +38,12 @@ _ORDERS = 1 + np.logspace(-2, 1.5, 60)
 
 @dataclass(frozen=True)
 class Claim:
-    """What one run may cost: (epsilon, delta)-DP if `epsilon` is given, else approximate zCDP."""
+    """What one run may cost: (epsilon, delta)-DP if `epsilon` is given, else approximate zCDP or GDP."""
 
     rho: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     epsilon: Fraction | None = None
+    gaussian: bool = False
 
     def epsilon_at(self, delta: float) -> float:
         """Return the claimed epsilon at `delta`, infinite where nothing is claimed."""
@@ -47,14 +51,14 @@ class Claim:
             return float(self.epsilon) if delta >= self.delta else math.inf
         if delta <= self.delta:
             return math.inf
-        return PrivacyCost(self.rho, self.delta).epsilon(delta)
+        return PrivacyCost(self.rho, self.delta, self.gaussian).epsilon(delta)
 
     def __str__(self) -> str:
         if self.epsilon is not None:
             return f"epsilon={float(self.epsilon):g}" + (
                 f", delta={float(self.delta):g}" if self.delta else ""
             )
-        return str(PrivacyCost(self.rho, self.delta))
+        return str(PrivacyCost(self.rho, self.delta)) + (", Gaussian" if self.gaussian else "")
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def judge(one: Array, other: Array, claim: Claim) -> Finding:
         for a, b in ((hits, misses), (misses, hits), (len(first) - hits, len(second) - misses),
                      (len(second) - misses, len(first) - hits)):  # fmt: skip
             low, high = _bounds(a, b, len(first), confidence)
-            rho = max(rho, _least_rho(low, high))
+            rho = max(rho, _least_mu(low, high) ** 2 / 2 if claim.gaussian else _least_rho(low, high))
             for delta in DELTAS:
                 claimed = claim.epsilon_at(delta)
                 if low > delta and claimed < math.inf:
@@ -153,6 +157,53 @@ def _least_rho(low: float, high: float) -> float:
             a * math.log(low) + (1 - a) * math.log(high), a * np.log1p(-low) + (1 - a) * np.log1p(-high)
         )
     return float(np.max(both / (a - 1) / a))
+
+
+def _least_mu(low: float, high: float) -> float:
+    """Return the least mu for p >= low > high >= q: power p at level q needs Phi^-1(p) - Phi^-1(q)."""
+    return float(ndtri(low) - ndtri(high)) if high < low else 0.0
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Errors of threshold tests between two neighbours, and what bounds them from above.
+
+    Attributes
+    ----------
+    alarms, misses : list of float
+        How often the test took the first neighbour for the other, and the other for the first.
+    alarms_at_most, misses_at_most : list of float
+        Bounds that hold together with probability `CONFIDENCE`.
+    """
+
+    alarms: list[float]
+    misses: list[float]
+    alarms_at_most: list[float]
+    misses_at_most: list[float]
+
+    def refutes(self, cost: PrivacyCost) -> bool:
+        """Whether a test has smaller errors, even at their bounds, than the claim allows."""
+        bounds = zip(self.alarms_at_most, self.misses_at_most, strict=True)
+        return any(misses < least_misses(cost, alarms) for alarms, misses in bounds)
+
+
+def trade_off(one: Array, other: Array) -> TradeOff:
+    """Return the errors of tests along the direction that tells the pilots apart best."""
+    pilot = max(len(one) // 5, 20)
+    first, second = (samples[:, -1] for samples in _with_direction(one, other, pilot))
+    pooled = np.concatenate([first[:pilot], second[:pilot]])
+    # The direction points to the first: low values are taken for the other.
+    thresholds = np.unique(np.quantile(pooled, np.linspace(0.01, 0.99, _THRESHOLDS)))
+    confidence = 1 - (1 - CONFIDENCE) / (2 * len(thresholds))
+    runs = len(first) - pilot
+    alarms = [int((first[pilot:] <= t).sum()) for t in thresholds]
+    misses = [int((second[pilot:] > t).sum()) for t in thresholds]
+    return TradeOff(
+        [count / runs for count in alarms],
+        [count / runs for count in misses],
+        [_bounds(0, count, runs, confidence)[1] for count in alarms],
+        [_bounds(0, count, runs, confidence)[1] for count in misses],
+    )
 
 
 def _with_direction(one: Array, other: Array, pilot: int) -> tuple[Array, Array]:

@@ -56,11 +56,13 @@ RHO = Fraction(1)
 EPSILON, DELTA = Fraction(1), Fraction(1, 100)
 QUERY_RUNS, METHOD_RUNS, FEW_RUNS = 4000, 1000, 300
 ZCDP = Claim(rho=RHO)
+GDP = Claim(rho=RHO, gaussian=True)
 APPROXIMATE = Claim(epsilon=EPSILON, delta=DELTA)
 COMMON = ("half the noise", "seeded generator reused")
 
 _LITTLE = Fraction(1, 10)
 _BOX = Bounds((-1.0, -1.0), (1.0, 1.0), target=1)
+_LITTLE_GDP = Claim(rho=_LITTLE, gaussian=True)
 _HALF, _SMALL = Fraction(1, 2), Fraction(1, 1000)
 _IDENTITY = identity_map(2)
 _LINE = identity_map(1)
@@ -228,44 +230,44 @@ def _stable_moment(rows: Array) -> list[float]:
 
 QUERIES: dict[str, tuple[Case, ...]] = {
     "query Gram": (
-        Case("gram", _gram(_SHRINK), EAST, NORTH, ZCDP, QUERY_RUNS,
+        Case("gram", _gram(_SHRINK), EAST, NORTH, GDP, QUERY_RUNS,
              (*COMMON, "no sqrt 2", "no clipping", "one release too few"), "far row turned"),
-        Case("gram, outlier", _gram(_SHRINK), EAST, ZEROS, ZCDP, QUERY_RUNS, ("no clipping",)),
-        Case("gram, duplicates", _gram(_SHRINK), TWINS, swapped(TWINS, [0, 1]), ZCDP, QUERY_RUNS,
+        Case("gram, outlier", _gram(_SHRINK), EAST, ZEROS, GDP, QUERY_RUNS, ("no clipping",)),
+        Case("gram, duplicates", _gram(_SHRINK), TWINS, swapped(TWINS, [0, 1]), GDP, QUERY_RUNS,
              ("half the noise",), "one of 20 equal rows turned"),
-        Case("gram, least direction", _gram(_SHRINK), THIN, swapped(THIN, [0, FAR]), ZCDP, QUERY_RUNS,
+        Case("gram, least direction", _gram(_SHRINK), THIN, swapped(THIN, [0, FAR]), GDP, QUERY_RUNS,
              ("half the noise",), "a row along the least direction"),
-        Case("gram, tail", _gram(_SHRINK), swapped(BULK, [FAR, 0]), swapped(BULK, [0, FAR]), ZCDP, QUERY_RUNS,
+        Case("gram, tail", _gram(_SHRINK), swapped(BULK, [FAR, 0]), swapped(BULK, [0, FAR]), GDP, QUERY_RUNS,
              ("half the noise", "no clipping"), "the paper's tail"),
         Case("gram, drop", _gram(Clipping(_IDENTITY, 1.0, Rule.DROP)), lines([0.999, 0], [0, 0]),
-             lines([0, 0.999], [0, 0]), ZCDP, QUERY_RUNS, ("half the noise",), "row at the radius turned"),
+             lines([0, 0.999], [0, 0]), GDP, QUERY_RUNS, ("half the noise",), "row at the radius turned"),
         Case("gram, direction", _gram(Clipping(_IDENTITY, 1.0, Rule.DIRECTION)), lines([1e-200, 0], [0, 0]),
-             lines([0, 1e300], [0, 0]), ZCDP, QUERY_RUNS, ("half the noise",), "tiny row for a huge one"),
-        Case("gram, beyond the radius", _gram(Clipping(_IDENTITY, 1.0, Rule.TAIL)), EAST, NORTH, ZCDP,
+             lines([0, 1e300], [0, 0]), GDP, QUERY_RUNS, ("half the noise",), "tiny row for a huge one"),
+        Case("gram, beyond the radius", _gram(Clipping(_IDENTITY, 1.0, Rule.TAIL)), EAST, NORTH, GDP,
              QUERY_RUNS, ("half the noise", "no clipping"), "far row turned"),
-        Case("gram and histogram together", _together, EAST, ZEROS, ZCDP, QUERY_RUNS, ("half the noise",)),
-        Case("gram, sample", _gram(_SHRINK, every=2), EAST, NORTH, ZCDP, QUERY_RUNS,
+        Case("gram and histogram together", _together, EAST, ZEROS, GDP, QUERY_RUNS, ("half the noise",)),
+        Case("gram, sample", _gram(_SHRINK, every=2), EAST, NORTH, GDP, QUERY_RUNS,
              ("a tenth of the noise",), "far row turned"),
-        Case("gram, last bits", _gram(_SHRINK, rho=_LITTLE), EAST, ZEROS, Claim(rho=_LITTLE), QUERY_RUNS,
+        Case("gram, last bits", _gram(_SHRINK, rho=_LITTLE), EAST, ZEROS, _LITTLE_GDP, QUERY_RUNS,
              ("float noise",)),
     ),
     "query ShrunkGram": (
-        Case("gram, chain", _shrunk_gram, EAST, NORTH, ZCDP, QUERY_RUNS, ("half the noise",),
+        Case("gram, chain", _shrunk_gram, EAST, NORTH, GDP, QUERY_RUNS, ("half the noise",),
              "far row turned"),
     ),
     "query NormHistogram": (
-        Case("histogram of norms", _log_norms(RHO), EAST, ZEROS, ZCDP, QUERY_RUNS, (*COMMON, "no sqrt 2")),
-        Case("histogram, last bits", _log_norms(_LITTLE), EAST, ZEROS, Claim(rho=_LITTLE), QUERY_RUNS,
+        Case("histogram of norms", _log_norms(RHO), EAST, ZEROS, GDP, QUERY_RUNS, (*COMMON, "no sqrt 2")),
+        Case("histogram, last bits", _log_norms(_LITTLE), EAST, ZEROS, _LITTLE_GDP, QUERY_RUNS,
              ("float noise",)),
     ),
     "query RowsBeyond": (
-        Case("rows beyond", _rows_beyond(RHO), EAST, ZEROS, ZCDP, QUERY_RUNS, COMMON),
+        Case("rows beyond", _rows_beyond(RHO), EAST, ZEROS, GDP, QUERY_RUNS, COMMON),
     ),
     "query Trace": (
-        Case("trace", _trace, EAST, ZEROS, ZCDP, QUERY_RUNS, (*COMMON, "no clipping")),
+        Case("trace", _trace, EAST, ZEROS, GDP, QUERY_RUNS, (*COMMON, "no clipping")),
     ),
     "query Eigenvalues": (
-        Case("eigenvalues", _eigenvalues, lines([FAR, 0], [FAR, 0]), lines([0, FAR], [FAR, 0]), ZCDP,
+        Case("eigenvalues", _eigenvalues, lines([FAR, 0], [FAR, 0]), lines([0, FAR], [FAR, 0]), GDP,
              QUERY_RUNS, (*COMMON, "no sqrt 2", "no clipping"), "far twin turned"),
     ),
     "query BoundedGram": (

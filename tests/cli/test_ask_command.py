@@ -37,8 +37,9 @@ def test_a_regression_as_table_json_and_csv(release: dpcov.Release) -> None:
     assert (shown.exit_code, shown.stderr) == (0, "")
     (line,) = [line.split() for line in shown.stdout.splitlines() if line.startswith("a ")]
     lower, upper = expected.coefficients.interval()
-    values = expected.coefficients.values[0], expected.coefficients.standard_error[0], lower[0], upper[0]
-    assert line == ["a", *(f"{value:.5g}" for value in values)]
+    estimate, error = expected.coefficients.values[0], expected.coefficients.standard_error[0]
+    numbers = [f"{value:.5g}" for value in (estimate, error, lower[0], upper[0])]
+    assert line == ["a", *numbers[:2], f"{estimate / error:.2f}", "<0.001", *numbers[2:]]
     assert "R squared" in shown.stdout
 
     found = json.loads(ask("regress", "b", "--on", "a,c", "--json", "--level", "0.5").stdout)
@@ -46,6 +47,12 @@ def test_a_regression_as_table_json_and_csv(release: dpcov.Release) -> None:
     assert [one["name"] for one in found["coefficients"]["values"]] == ["a", "c", "constant"]
     assert [one["lower"] for one in found["coefficients"]["values"]] == narrow.lower.tolist()
     assert found["r_squared"]["values"][0]["estimate"] == float(expected.r_squared)
+    assert list(found["p_values"].values()) == expected.coefficients.p_values().tolist()
+    assert found["adjusted_r_squared"] == expected.adjusted_r_squared
+    by_formula = json.loads(ask("regress", "b ~ a + c", "--json", "--level", "0.5").stdout)
+    assert by_formula == found
+    through = json.loads(ask("regress", "b", "--on", "a", "--no-intercept", "--json").stdout)
+    assert [one["name"] for one in through["coefficients"]["values"]] == ["a"]
 
     table = list(csv.DictReader(io.StringIO(ask("regress", "b", "--on", "a", "--on", "c", "--csv").stdout)))
     assert [float(one["estimate"]) for one in table][:3] == expected.coefficients.values.tolist()
@@ -58,6 +65,8 @@ def test_a_regression_as_table_json_and_csv(release: dpcov.Release) -> None:
         ("mean", lambda r: r.mean()),
         ("covariance", lambda r: r.covariance()),
         ("correlation", lambda r: r.correlation()),
+        ("partial-correlation --columns a,b,c", lambda r: r.partial_correlation(["a", "b", "c"])),
+        ("describe", lambda r: r.describe().mean),
         ("pca", lambda r: r.pca(4).directions),
     ],
 )
@@ -65,9 +74,9 @@ def test_every_question_says_what_the_release_says(
     question: str, answer: Callable[[dpcov.Release], dpcov.Answer], release: dpcov.Release
 ) -> None:
     expected = answer(release)
-    values = json.loads(ask(question, "--json").stdout)["directions" if question == "pca" else question][
-        "values"
-    ]
+    asked = question.split(maxsplit=1)[0]
+    key = {"pca": "directions", "describe": "mean"}.get(asked, asked.replace("-", "_"))
+    values = json.loads(ask(*question.split(), "--json").stdout)[key]["values"]
     bounds = expected.interval()
     for one in values:
         place = tuple(
@@ -76,11 +85,11 @@ def test_every_question_says_what_the_release_says(
         )
         assert one["estimate"] == pytest.approx(expected.values[place], rel=1e-12)
         assert one["lower"] == pytest.approx(bounds.lower[place], rel=1e-12)
-    n = len(release.columns)
-    assert len(values) == {"mean": n, "pca": n * n}.get(question, n * (n + 1) // 2)
-    table = csv.reader(io.StringIO(ask(question, "--csv").stdout))
+    n = len(expected)
+    assert len(values) == {"mean": n, "describe": n, "pca": n * n}.get(asked, n * (n + 1) // 2)
+    table = csv.reader(io.StringIO(ask(*question.split(), "--csv").stdout))
     assert sum(len(line) == 7 for line in table) > len(values)
-    assert ask(question).exit_code == 0
+    assert ask(*question.split()).exit_code == 0
 
 
 def test_columns_are_chosen_by_name_even_with_commas(release: dpcov.Release) -> None:
@@ -153,3 +162,21 @@ def test_the_report_again(release: dpcov.Release, tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "spring &lt;b&gt;report" in page
     assert "Left: 1." in page
+
+
+def test_the_help_of_a_question_needs_no_release() -> None:
+    shown = run("dpcov ask regress --help")
+    assert shown.exit_code == 0
+    assert "Explain one column by others" in shown.stdout
+    assert "TARGET" in shown.stdout
+    assert "Show how columns go together" not in shown.stdout
+
+
+def test_a_question_without_a_release_is_explained(release: dpcov.Release) -> None:
+    del release
+    wrong = run("dpcov ask mean --level 0.9")
+    assert wrong.exit_code == 2
+    assert "the release comes first" in wrong.stderr
+    # A release may well be called like a question.
+    Path("out.dpcov").rename("mean")
+    assert run("dpcov ask mean mean").exit_code == 0

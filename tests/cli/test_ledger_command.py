@@ -19,7 +19,7 @@ from dpcov.ledger import Ledger
 
 @pytest.mark.parametrize("part", range(1, 30))
 def test_epsilon_is_never_printed_below_what_it_is(tmp_path: Path, part: int) -> None:
-    cost = PrivacyCost(Fraction(part, 997))
+    cost = PrivacyCost(Fraction(part, 997), gaussian=True)
     ledger = Ledger.create(tmp_path / "budget.db")
     ledger.add_dataset("flights", epsilon=3, delta=1e-6)
     ledger.charge("flights", cost, method="m")
@@ -35,14 +35,19 @@ def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     made = run("dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6")
     assert (made.exit_code, made.stderr) == (0, "")
-    assert "'flights' may spend rho=0.18507 (epsilon=3 at delta=1e-06) in total" in made.stdout
+    assert "guesses right at most 62.7% of the time" in made.stdout
+    assert "'flights' may spend rho=0.209775 (epsilon=3 at delta=1e-06) in total" in made.stdout
 
     ledger = Ledger.open(tmp_path / "budget.db")
-    charged = ledger.charge("flights", PrivacyCost(ledger.remaining("flights").rho / 4), method="gaussian")
-    charged.settle(PrivacyCost(ledger.account("flights").spent.rho / 2))
+
+    def share(part: int) -> PrivacyCost:
+        return PrivacyCost(ledger.remaining("flights").rho / part, gaussian=True)
+
+    charged = ledger.charge("flights", share(4), method="gaussian")
+    charged.settle(PrivacyCost(ledger.account("flights").spent.rho / 2, gaussian=True))
     ledger.charge(
         "flights",
-        PrivacyCost(ledger.remaining("flights").rho / 8),
+        share(8),
         method="m",
         purpose="[b]why[/b]",
         private=False,
@@ -53,7 +58,7 @@ def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pyt
     assert history.exit_code == 0
     assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
     assert "settles line 1" in lines[3]
-    assert "-0.0231337" in lines[3]
+    assert "-0.0262219" in lines[3]
     assert "NOT PRIVATE" in lines[4]
     assert "[b]why[/b]" in lines[4]
 
@@ -177,3 +182,23 @@ def test_a_table_too_wide_for_its_terminal_breaks_no_word(capsys: pytest.Capture
         assert all(len(line.rstrip()) <= max(width, 33) for line in lines)
         words = " ".join(lines).split()
         assert all(word in words for cell in (*header, *row) for word in cell.split())
+
+
+def test_guesses_lead_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = run("dpcov ledger create budget.db --dataset flights --mu 0.2")
+    assert "guesses right at most 54% of the time, where a coin is right 50% of the time." in made.stdout
+    Ledger.open("budget.db").charge("flights", PrivacyCost(Fraction(1, 100), gaussian=True), method="m")
+    shown = run("dpcov ledger show budget.db").stdout.splitlines()
+    assert shown[0].startswith(
+        "How often someone who knows every other row and two candidates for one guesses right"
+    )
+    (line,) = [line.split() for line in shown if line.startswith("flights")]
+    assert line[1:3] == ["52.9%", "54%"]
+    (account,) = json.loads(run("dpcov ledger show budget.db --json").stdout)["datasets"]
+    assert account["total"]["mu"] == pytest.approx(0.2)
+    assert account["total"]["guess"] == pytest.approx(0.5398, abs=1e-4)
+    planned = run("dpcov plan --rows 1e4 --columns 3 --mu 0.2").stdout
+    assert planned.startswith(
+        "Someone who knows every other row and two candidates for one row guesses right at most"
+    )

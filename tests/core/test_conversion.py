@@ -221,5 +221,5 @@ def test_epsilon_must_be_positive(epsilon: Fraction) -> None:
 
 
 def test_an_epsilon_too_small_for_any_rho_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="leaves no zCDP budget"):
+    with pytest.raises(ArgumentError, match="leaves no budget"):
         rho_from_epsilon(Fraction(1, 10**30), Fraction(1, 10**30))

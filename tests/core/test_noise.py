@@ -14,7 +14,7 @@ from scipy.stats import binomtest, chi2, norm
 
 from dpcov.core.entropy import SeededBits
 from dpcov.core.errors import ArgumentError
-from dpcov.core.noise import rounded_gaussian
+from dpcov.core.noise import rounded_gaussian, rounded_variance
 
 # The probability with which a correct sampler fails one statistical test. Seeds are fixed, so a
 # test that passes keeps passing.
@@ -198,6 +198,15 @@ def test_tiny_scales_follow_the_exact_law() -> None:
     assert p_value(Fraction(121, 6400)) < ERROR
     assert p_value(Fraction(81, 6400)) < ERROR
     assert not draw(Fraction(1, 10**6)).any()
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 10**4), Fraction(1, 25), *SMALL], ids=str)
+def test_the_variance_of_rounded_noise_is_known(variance: Fraction) -> None:
+    reach = math.ceil(9 * math.sqrt(variance)) + 2
+    values = np.arange(-reach, reach + 1)
+    true = float((exact_mass(values, variance) * values**2).sum())
+    told = float(rounded_variance(variance))
+    assert told == pytest.approx(max(true, float(variance)), rel=1e-6)
 
 
 def test_variance_must_leave_room_in_64_bits() -> None:

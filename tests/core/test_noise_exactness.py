@@ -16,14 +16,12 @@ from scipy.stats import binomtest
 from dpcov.core import noise
 from dpcov.core.entropy import BitSource, SeededBits, random_integer
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exponential import exp_enclosure
 from dpcov.core.noise import (
     _ACCEPT_BITS,
     _CHUNK,
     _LAST_TABULATED_STRIP,
     _STRIP_BITS,
     _accept_exactly,
-    _boundaries,
     _choose_strips,
     _cumulative,
     _decide,
@@ -32,6 +30,7 @@ from dpcov.core.noise import (
     _resolve_strip,
     _Scale,
     _strips,
+    exp_enclosure,
     rounded_gaussian,
 )
 
@@ -112,10 +111,9 @@ def strip_of(uniform: int, length: int, cumulative: list[Decimal]) -> int:
 def test_boundaries_are_the_floors_of_the_exact_probabilities() -> None:
     with localcontext(prec=100):
         floors = [floor_of(2**_STRIP_BITS * end) for end in exact_cumulative()]
-    boundaries = _boundaries()
+    boundaries = _strips().boundaries.tolist()
     assert boundaries == floors[: len(boundaries)]
     assert boundaries.index(LAST) == len(boundaries) - 1 <= _LAST_TABULATED_STRIP
-    assert _strips().boundaries.tolist() == boundaries
     ends = [(low >> 96, min(high >> 96, LAST)) for low, high in _cumulative(128)[: len(boundaries)]]
     assert ends == [(floor, floor) for floor in boundaries]
 
@@ -141,7 +139,7 @@ def test_values_beside_a_boundary_fall_into_the_right_strip() -> None:
 
 
 def test_a_value_on_a_boundary_is_resolved_by_further_bits() -> None:
-    boundaries = _boundaries()
+    boundaries = _strips().boundaries.tolist()
     with localcontext(prec=150):
         cumulative = exact_cumulative()
         # From 5 sigma on, several strips may end within one value.
@@ -166,7 +164,7 @@ def test_the_last_value_is_resolved_by_further_bits() -> None:
         expected = [strip_of((LAST << 64) | second, 96, cumulative) for second in seconds]
     resolved = [_resolve_strip(ScriptedBits([s], RefusingBits()), LAST) for s in seconds]
     assert resolved == expected
-    assert min(resolved) >= len(_boundaries()) - 1
+    assert min(resolved) >= len(_strips().boundaries.tolist()) - 1
     assert max(resolved) > 64 * 9
 
 

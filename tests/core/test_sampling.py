@@ -11,22 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import (
-    Clipping,
-    sampling,
-)
+from dpcov.core import Clipping
 from dpcov.core.entropy import SeededBits
 from dpcov.core.lattice import Lattice
+from dpcov.core.queries import sample
 from dpcov.core.queries.gram import GramTask
-from dpcov.core.queries.sample import SampledTask
-from dpcov.core.sampling import random_positions, sampled_rows
+from dpcov.core.queries.sample import SampledTask, random_positions, sampled_rows
 from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 
 @pytest.mark.parametrize("sparse", [64, 1], ids=["marked", "sorted"])
 def test_every_set_of_positions_is_equally_likely(sparse: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "_SPARSE", sparse)
+    monkeypatch.setattr(sample, "_SPARSE", sparse)
     bits = SeededBits(np.random.default_rng(0))
     counts = Counter(tuple(random_positions(bits, 6, 3).tolist()) for _ in range(20_000))
     assert set(counts) == set(combinations(range(6), 3))

@@ -11,9 +11,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpcov.learn import (
     PrivateCovariance,
+    PrivateImputer,
     PrivateLinearRegression,
     PrivatePCA,
     PrivateRidge,
+    PrivateScaler,
     PrivateWhitener,
 )
 
@@ -53,7 +55,15 @@ class Seeded(np.random.Generator):
         return "seeded"
 
 
-KINDS = (PrivateCovariance, PrivatePCA, PrivateWhitener, PrivateLinearRegression, PrivateRidge)
+KINDS = (
+    PrivateCovariance,
+    PrivatePCA,
+    PrivateWhitener,
+    PrivateScaler,
+    PrivateImputer,
+    PrivateLinearRegression,
+    PrivateRidge,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dpcov.learn.RefitWarning"),

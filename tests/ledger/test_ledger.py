@@ -13,10 +13,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpcov
 from dpcov.core import ArgumentError, BudgetError, LedgerError, PrivacyCost, resolve_budget
 from dpcov.ledger import Ledger
 
@@ -64,7 +66,7 @@ def test_what_is_left_is_never_rounded_up(ledger: Ledger) -> None:
 
 def test_epsilon_and_delta_are_kept_as_asked_and_as_meant(tmp_path: Path) -> None:
     account = Ledger.create(tmp_path / "budget.db").add_dataset("flights", epsilon=1, delta=1e-6)
-    assert account.total == resolve_budget(epsilon=1, delta=1e-6)
+    assert account.total == resolve_budget(epsilon=1, delta=1e-6, gaussian=True)
     assert account.asked == (Fraction(1), Fraction(1e-6))
     assert account.total.epsilon(1e-6) <= 1
 
@@ -154,10 +156,10 @@ def test_an_unknown_dataset_is_named_with_a_guess(ledger: Ledger) -> None:
     [
         "UPDATE entry SET rho = '0'",
         "DELETE FROM entry",
-        "REPLACE INTO entry SELECT number, dataset, kind, settles, 0, 0, 1, '', '', '', '' FROM entry",
+        "REPLACE INTO entry SELECT number, dataset, kind, settles, 0, 0, 1, '', '', '', '', 1 FROM entry",
         "UPDATE dataset SET rho = '100'",
         "DELETE FROM dataset",
-        "INSERT OR REPLACE INTO dataset SELECT key, name, '100', delta, NULL, NULL, user, time FROM dataset",
+        "INSERT OR REPLACE INTO dataset SELECT key, name, '9', delta, NULL, NULL, user, time, 1 FROM dataset",
     ],
 )
 def test_rows_never_change(ledger: Ledger, statement: str) -> None:
@@ -210,8 +212,8 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
 
 def test_another_version_is_refused(ledger: Ledger) -> None:
     with closing(sqlite3.connect(ledger.path)) as raw:
-        raw.execute("PRAGMA user_version = 2")
-    with pytest.raises(LedgerError, match=r"version 2 .* reads 1"):
+        raw.execute("PRAGMA user_version = 3")
+    with pytest.raises(LedgerError, match=r"version 3 .* reads up to 2"):
         Ledger.open(ledger.path)
 
 
@@ -340,11 +342,102 @@ def test_a_share_of_delta_can_be_kept_for_methods(tmp_path: Path) -> None:
 def test_a_dataset_without_a_delta_says_so_and_which_epsilon_is_left(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "budget.db")
     ledger.add_dataset("plain", epsilon=3, delta=1e-6)
-    ledger.charge("plain", resolve_budget(epsilon=1, delta=1e-6), method="m")
+    ledger.charge("plain", resolve_budget(epsilon=1, delta=1e-6, gaussian=True), method="m")
     with pytest.raises(BudgetError, match="opened without a delta for methods") as refused:
         ledger.check("plain", PrivacyCost(Fraction(1, 1000), Fraction(1, 10**7)))
     assert "delta_share beside epsilon" in str(refused.value)
     assert "(enough for epsilon=2.77 at delta=1e-06)" in str(refused.value)
-    ledger.check("plain", resolve_budget(epsilon=2.77, delta=1e-6))
+    ledger.check("plain", resolve_budget(epsilon=2.77, delta=1e-6, gaussian=True))
     with pytest.raises(BudgetError):
-        ledger.check("plain", resolve_budget(epsilon=2.78, delta=1e-6))
+        ledger.check("plain", resolve_budget(epsilon=2.78, delta=1e-6, gaussian=True))
+
+
+def first_format(path: Path) -> None:
+    """Make a ledger as the first format had it: opened with epsilon 1, and charged once."""
+    old = PrivacyCost(resolve_budget(epsilon=1, delta=1e-6).rho)
+    ledger = Ledger.create(path)
+    ledger.add_dataset("old", epsilon=1, delta=1e-6)
+    ledger.charge("old", PrivacyCost(old.rho / 2, gaussian=True), method="whitening")
+    with closing(sqlite3.connect(path)) as raw:
+        for trigger in ("dataset_never_changes", "entry_never_changes"):
+            definition = raw.execute("SELECT sql FROM sqlite_master WHERE name = ?", (trigger,)).fetchone()[0]
+            raw.execute(f"DROP TRIGGER {trigger}")
+            if trigger.startswith("dataset"):
+                raw.execute("UPDATE dataset SET rho = ?", (str(old.rho),))
+            raw.execute(definition)
+        for table in ("dataset", "entry"):
+            raw.execute(f"ALTER TABLE {table} DROP COLUMN gaussian")
+        raw.execute("PRAGMA user_version = 1")
+        raw.commit()
+
+
+def test_a_ledger_of_the_first_format_opens_and_shows_no_more_than_it_allows(tmp_path: Path) -> None:
+    first_format(tmp_path / "old.db")
+    before = (tmp_path / "old.db").read_bytes()
+    ledger = Ledger.open(tmp_path / "old.db")
+    account = ledger.account("old")
+    in_zcdp = resolve_budget(epsilon=1, delta=1e-6)
+    assert account.total == in_zcdp
+    assert not account.total.gaussian
+    # What was spent had no Gaussian noise, and is not converted as if it had.
+    assert account.spent == PrivacyCost(in_zcdp.rho / 2)
+    assert account.remaining.rho == in_zcdp.rho / 2
+    assert (tmp_path / "old.db").read_bytes() == before
+
+
+def test_a_ledger_of_the_first_format_takes_charges_and_keeps_its_lines(tmp_path: Path) -> None:
+    first_format(tmp_path / "old.db")
+    ledger = Ledger.open(tmp_path / "old.db")
+    half = resolve_budget(epsilon=1, delta=1e-6).rho / 2
+    with pytest.raises(BudgetError, match=r"rho=0\.0121779 left"):
+        ledger.check("old", PrivacyCost(half * Fraction(101, 100), gaussian=True))
+    ledger.charge("old", PrivacyCost(half / 2, gaussian=True), method="whitening")
+    ledger.charge("old", PrivacyCost(half / 4), method="adaptive")
+    assert [entry.cost.gaussian for entry in ledger.history("old")] == [False, True, False]
+    assert ledger.account("old").spent == PrivacyCost(half + half / 2 + half / 4)
+    with closing(sqlite3.connect(ledger.path)) as raw:
+        assert raw.execute("PRAGMA user_version").fetchone() == (2,)
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            raw.execute("UPDATE entry SET gaussian = 1")
+
+
+def test_an_account_in_epsilon_has_the_room_of_gaussian_noise_and_is_for_it_alone(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    account = ledger.add_dataset("people", epsilon=1, delta=1e-6)
+    in_zcdp = resolve_budget(epsilon=1, delta=1e-6)
+    assert account.total.rho > Fraction(115, 100) * in_zcdp.rho
+    assert 1 - 1e-9 < account.total.epsilon(1e-6) <= 1
+    with pytest.raises(BudgetError, match="opened for methods whose noise is all Gaussian"):
+        ledger.charge("people", PrivacyCost(Fraction(1, 1000)), method="adaptive")
+    half = ledger.charge("people", resolve_budget(epsilon=0.5, delta=1e-6, gaussian=True), method="whitening")
+    half.settle(PrivacyCost(Fraction(1, 1000), gaussian=True))
+    assert ledger.account("people").spent == PrivacyCost(Fraction(1, 1000), gaussian=True)
+    assert ledger.remaining("people") == account.total - PrivacyCost(Fraction(1, 1000), gaussian=True)
+
+
+def test_an_account_in_rho_or_with_a_share_of_delta_takes_all_noise(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    assert not ledger.add_dataset("in rho", rho=1).total.gaussian
+    shared = ledger.add_dataset("shared", epsilon=1, delta=1e-6, delta_share=0.5)
+    assert shared.total == resolve_budget(epsilon=1, delta=1e-6, approximate_share=Fraction(1, 2))
+    for dataset in ("in rho", "shared"):
+        ledger.charge(dataset, PrivacyCost(Fraction(1, 1000)), method="adaptive")
+    in_mu = ledger.add_dataset("in mu", mu=Fraction(1, 5))
+    assert in_mu.total == PrivacyCost(Fraction(1, 50), gaussian=True)
+
+
+def test_a_release_pays_with_gaussian_noise(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", epsilon=1, delta=1e-6)
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    dpcov.release(rows, epsilon=1, delta=1e-6, ledger=ledger, dataset="people")
+    spent = ledger.account("people").spent
+    assert spent.gaussian
+    assert spent.epsilon(1e-6) <= 1
+    with pytest.raises(BudgetError):
+        dpcov.release(rows, mu=0.01, ledger=ledger, dataset="people")
+
+
+def test_a_path_alone_makes_no_ledger() -> None:
+    with pytest.raises(ArgumentError, match=r"use Ledger\.open\('budget\.db'\)"):
+        Ledger("budget.db")  # type: ignore[arg-type]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.linear import Questions
+from dpcov.linear.components import principal_components
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.uncertainty import Response
 
@@ -79,6 +83,10 @@ def expected_response(gradients: Array, moment: Array, noise_map: Array) -> dict
     }
 
 
+def make_law() -> LossLaw:
+    return LossLaw(np.ones(1), np.zeros(1), np.ones(1), radius=4.0)
+
+
 def forms() -> Array:
     return np.random.default_rng(5).standard_normal((3, D))
 
@@ -93,7 +101,8 @@ def shares(matrix: Array) -> Array:
 
 def respond_for_shares(geometry: Geometry) -> Response:
     found, total = shares(geometry.covariance), float(INSIDE @ np.diag(geometry.covariance))
-    return geometry.of_shares(forms() * INSIDE, found, INSIDE, total)
+    inside = forms() * INSIDE
+    return geometry.of_scaled_products(inside, inside / total, found[:, None] * INSIDE / total)
 
 
 CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Geometry], Response]]] = {
@@ -146,23 +155,44 @@ def test_without_a_constant_the_moment_itself_is_the_geometry() -> None:
     assert not response.cross.any()
 
 
-def test_directions_respond_like_eigenvectors_that_turn() -> None:
+def eigen(moment: Array, *, standardize: bool) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors, largest first, the largest coefficient positive."""
+    matrix = covariance(moment)
+    values, vectors = np.linalg.eigh(correlation(matrix) if standardize else matrix)
+    vectors = vectors[:, ::-1].T
+    leading = vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)]
+    return values[::-1], vectors * np.sign(leading)[:, None]
+
+
+ANSWERS: dict[str, Callable[[Array, Array], Array]] = {
+    "variances": lambda values, vectors: values[:2],  # noqa: ARG005
+    "explained": lambda values, vectors: values[:2] / values.sum(),  # noqa: ARG005
+    "directions": lambda values, vectors: vectors[:2],  # noqa: ARG005
+    "loadings": lambda values, vectors: vectors[:2] * np.sqrt(values[:2, None]),
+}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_components_respond_like_eigenvectors_that_turn_and_grow(name: str, *, standardize: bool) -> None:
     moment = make_moment()
     noise_map = np.random.default_rng(1).standard_normal(moment.shape)
-    heavy = HEAVY @ white_factor(moment).T
-    geometry = Geometry(moment, noise_map @ noise_map.T, has_constant=True, heavy=heavy)
-    values, vectors = np.linalg.eigh(geometry.covariance)
+    heavy = tuple(replace(make_law(), along=along) for along in HEAVY @ white_factor(moment).T)
+    # Noise this small moves no eigenvalue by its square.
+    questions = Questions(tuple("abcd"), 200, moment, NoiseLaw(noise_map, 1e-9), heavy)
+    found = principal_components(questions, 2, None, standardize=standardize, sampling=False)
+    answer = getattr(found, name)
 
-    def directions(s: Array) -> Array:
-        found = np.linalg.eigh(covariance(s))[1]
-        return np.asarray((found * np.sign((found * vectors).sum(axis=0))).T[:2])
+    def function(s: Array) -> Array:
+        return ANSWERS[name](*eigen(s, standardize=standardize))
 
-    response = geometry.of_rotations(vectors.T, values, 2)
-    expected = expected_response(numerical_gradients(directions, moment), moment, noise_map)
-    found = response.flat().parts()
-    for part in ("noise", "own", "along", "beside"):
-        atol = 1e-6 * np.abs(expected[part]).max()
-        np.testing.assert_allclose(found[part], expected[part], rtol=1e-4, atol=atol)
+    np.testing.assert_allclose(answer.values, function(moment), rtol=1e-6)
+    expected = expected_response(numerical_gradients(function, moment), moment, noise_map)
+    response = answer._response.flat().parts()
+    assert "across" not in response
+    for part, values in response.items():
+        atol = 1e-6 * np.abs(expected[part]).max() + 1e-8
+        np.testing.assert_allclose(values, expected[part], rtol=1e-4, atol=atol)
 
 
 def test_the_covariance_is_positive_semidefinite_whatever_rounding_does() -> None:

@@ -4,6 +4,7 @@ import math
 import pickle
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -207,3 +208,27 @@ def test_components_can_be_pickled_before_and_after_their_errors_are_asked_for()
     np.testing.assert_array_equal(early.directions.standard_error, found.directions.standard_error)
     late = pickle.loads(pickle.dumps(found))  # noqa: S301  (made here)
     np.testing.assert_array_equal(late.directions.standard_error, found.directions.standard_error)
+
+
+def test_a_column_may_be_called_constant(tmp_path: Path) -> None:
+    rows = make_rows()
+    r = make_release(rows, names=("constant", "beta", "gamma", "delta"))
+    assert r.second_moment().labels[0][-1] == "constant_"
+    fit = r.regress("beta", on=["constant", "gamma"])
+    assert fit.coefficients.labels[0] == ("constant", "gamma", "constant_")
+    r.save(tmp_path / "out.dpcov")
+    assert dpcov.load(tmp_path / "out.dpcov").second_moment().labels == r.second_moment().labels
+
+
+@pytest.mark.parametrize(
+    ("on", "advice"),
+    [("beta", r"use \['beta'\]"), ("beta,gamma", r"use \['beta', 'gamma'\]"), ("a, b", r"use \['a', 'b'\]")],
+)
+def test_a_text_of_columns_is_read_as_it_was_meant(on: str, advice: str) -> None:
+    with pytest.raises(dpcov.ArgumentError, match=advice):
+        make_release(make_rows(), names=NAMES).regress("alpha", on=on)
+
+
+def test_a_name_with_a_comma_is_one_name() -> None:
+    with pytest.raises(dpcov.ArgumentError, match=r"use \['beta, kg'\]"):
+        make_release(make_rows(), names=("alpha", "beta, kg", "c", "d")).regress("alpha", on="beta, kg")

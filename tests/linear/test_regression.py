@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.laws import NoiseLaw
+from dpcov.linear.least_squares import Solution
 from dpcov.linear.questions import Questions
-from dpcov.linear.regression import _Solution
 
 Array = NDArray[np.float64]
 
@@ -40,16 +40,24 @@ def test_coefficients_are_those_of_least_squares(ridge: float, intercept: bool) 
     np.testing.assert_allclose(found.predict(rows[:5, 1:]), (design @ expected)[:5], rtol=1e-6)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("constant", "intercept"), [(True, True), (True, False), (False, False)], ids=["with", "without", "none"]
+)
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_gradients_are_the_numerical_ones(ridge: float, intercept: bool) -> None:  # noqa: FBT001
-    release = make_release(make_rows(), intercept=intercept)
+def test_gradients_are_the_numerical_ones(ridge: float, *, constant: bool, intercept: bool) -> None:
+    release = make_release(make_rows(), intercept=constant)
     moment = release._matrix
     chosen, goal = [2, 1], 0
-    index = [*chosen, goal, *([4] if intercept else [])]
+    index = [*chosen, goal, *([4] if constant else [])]
 
-    def solve(matrix: Array) -> _Solution:
-        return _Solution(Questions(release.columns, 400, matrix, release.noise, ()), chosen, goal, ridge)
+    def solve(matrix: Array) -> Solution:
+        return Solution(
+            Questions(release.columns, 400, matrix, release.noise, ()),
+            chosen,
+            goal,
+            ridge,
+            intercept=intercept,
+        )
 
     def numbers(matrix: Array) -> Array:
         solution = solve(matrix)

@@ -32,7 +32,7 @@ def test_the_default_is_vetted_and_needs_nothing() -> None:
 
 
 def test_a_method_shows_whether_it_is_vetted() -> None:
-    assert repr(find_method("whitening")) == "<dpcov method 'whitening': vetted, rho-zCDP>"
+    assert repr(find_method("whitening")) == "<dpcov method 'whitening': vetted, mu-GDP and rho-zCDP>"
     assert "'exponential': UNVETTED, epsilon-DP" in repr(find_method("exponential"))
     rates = [method for method in dpcov.methods() if not method.available]
     assert rates

@@ -83,7 +83,7 @@ ASK: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 BUDGETS = [
     ({"rho": 0}, "rho"), ({"rho": -1}, "rho"), ({"rho": math.nan}, "rho"), ({"rho": None}, "budget"),
-    ({"rho": 0.5, "epsilon": 1}, "not both"), ({"rho": 1e-9}, "spend more"), ({"rng": 3}, "rng"),
+    ({"rho": 0.5, "epsilon": 1}, "Give one of rho"), ({"rho": 1e-9}, "spend more"), ({"rng": 3}, "rng"),
     ({"columns": ["a"]}, "columns"), ({"rho": "much"}, "rho"),
 ]  # fmt: skip
 GROUPS = [

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
+from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
-from helpers.releases import AWKWARD, small_release, wide_release
+from helpers.releases import (
+    AWKWARD,
+    empty_release,
+    hidden_release,
+    hundred_release,
+    small_release,
+    wide_release,
+)
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import dpcov
+from dpcov.core import PrivacyCost
 from dpcov.report import write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -24,13 +35,26 @@ if CHROMIUM is None and not os.environ.get("DPCOV_NEEDS_BROWSER"):
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     SCREENSHOTS.mkdir(exist_ok=True)
-    made = {5: folder / "5.html", 500: folder / "500.html"}
-    write_report(small_release(), made[5], name="people.dpcov")
-    write_report(wide_release(), made[500], name="wide.dpcov")
-    return made
+    ledger = dpcov.Ledger.create(folder / "budget.db")
+    ledger.add_dataset("people", epsilon=3, delta=1e-6)
+    ledger.charge(
+        "people", PrivacyCost(Fraction(1, 100)), method="whitening", purpose="wages by age and region"
+    )
+    made = {
+        "normal": small_release(),
+        "empty": empty_release(),
+        "hidden": hidden_release(),
+        "hundred": hundred_release(),
+        "wide": wide_release(),
+    }
+    for name, release in made.items():
+        account, history = ledger.account("people"), ledger.history("people")
+        paid = {"account": account, "history": history} if name == "normal" else {}
+        write_report(release, folder / f"{name}.html", name=f"{name}.dpcov", **paid)  # type: ignore[arg-type]
+    return {name: folder / f"{name}.html" for name in made}
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +69,10 @@ def browser() -> Iterator[Browser]:
 class Visit:
     """A page as opened, and everything that went wrong or out of it."""
 
-    def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
+    def __init__(self, browser: Browser, path: Path, width: int = 1000, **options: Any) -> None:
         self.noise: list[str] = []
         self.requests: list[str] = []
-        self.page: Page = browser.new_page(viewport={"width": 1000, "height": 900}, **options)
+        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)
         self.page.on("console", lambda message: self.noise.append(message.text))
         self.page.on("pageerror", lambda error: self.noise.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -65,29 +89,92 @@ class Visit:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("columns", [5, 500])
-def test_the_page_shows_its_figures_and_asks_for_nothing(
-    browser: Browser, pages: dict[int, Path], columns: int, scheme: str
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["normal", "empty", "hidden", "hundred"])
+def test_the_page_fits_its_window_and_asks_for_nothing(
+    browser: Browser, pages: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:
-    visit = Visit(browser, pages[columns], color_scheme=scheme)
-    for name in ("spectrum", "heatmap"):
-        box = visit.page.locator(f"#{name}").bounding_box()
+    visit = Visit(browser, pages[name], width, color_scheme=scheme)
+    page = visit.page
+    # No part of the page is wider than the window.
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # No name of a column is broken: a line of the table is one line of text.
+    heights = page.locator("table:not(.words) tbody th").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height)"
+    )
+    assert all(height < 45 for height in heights if height)
+    assert visit.background() == ("rgb(15, 19, 24)" if scheme == "dark" else "rgb(255, 255, 255)")
+    assert "e+0" not in page.locator("main").inner_text()
+    page.screenshot(path=SCREENSHOTS / f"report-{name}-{width}-{scheme}.png", full_page=True)
+    assert not visit.noise
+    assert not visit.outside()
+    page.close()
+
+
+def test_a_first_column_stays_while_a_table_is_moved(browser: Browser, pages: dict[str, Path]) -> None:
+    visit = Visit(browser, pages["normal"], 390)
+    table = visit.page.locator(".scroll").first
+    name = table.locator("tbody th").first
+    before = name.bounding_box()
+    table.evaluate("table => { table.scrollLeft = 150 }")
+    assert table.evaluate("table => table.scrollLeft") > 50
+    after = name.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["x"] == pytest.approx(before["x"], abs=1.5)
+    visit.page.close()
+
+
+@pytest.mark.parametrize("name", ["normal", "hidden", "hundred", "wide"])
+def test_figures_are_drawn(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    visit = Visit(browser, pages[name])
+    for figure in ("spectrum", "heatmap"):
+        box = visit.page.locator(f"#{figure}").bounding_box()
         assert box is not None
         assert box["width"] > 300
         assert box["height"] > 150
     assert visit.page.locator("#heatmap-cells").evaluate("picture => picture.href.baseVal.length") > 100
-    assert visit.page.locator("#column-table tbody tr").count() == columns
-    # No part of the page is wider than the window.
-    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert visit.background() == ("rgb(15, 19, 24)" if scheme == "dark" else "rgb(255, 255, 255)")
-    visit.page.screenshot(path=SCREENSHOTS / f"report-{columns}-{scheme}.png", full_page=True)
-    assert not visit.noise
-    assert not visit.outside()
+    assert visit.page.locator("#column-table tbody tr").count() == {"normal": 5, "hidden": 8}.get(
+        name, 100 if name == "hundred" else 500
+    )
     visit.page.close()
 
 
-def test_the_heatmap_is_drawn_in_the_right_places(browser: Browser, pages: dict[int, Path]) -> None:
-    visit = Visit(browser, pages[500], color_scheme="light")
+def test_a_release_of_nothing_promises_nothing(browser: Browser, pages: dict[str, Path]) -> None:
+    visit = Visit(browser, pages["empty"])
+    text = visit.page.locator("main").inner_text()
+    assert "Nothing that can be used" in text
+    for promise in ("can be read from them", "at most", "error of any variance"):
+        assert promise not in text.split("What is guaranteed", maxsplit=1)[0]
+    assert visit.page.locator("#heatmap").count() == 0
+    visit.page.close()
+
+
+def test_a_hundred_columns_can_be_read(browser: Browser, pages: dict[str, Path]) -> None:
+    visit = Visit(browser, pages["hundred"])
+    page = visit.page
+    # Items of one question stand beside each other.
+    order = page.evaluate("JSON.parse(document.getElementById('data').textContent).correlation.order")
+    names = page.locator("#column-table tbody th").all_inner_texts()
+    kinds = [names[i][:11] for i in order]
+    assert sum(first != second for first, second in itertools.pairwise(kinds)) == 9
+    page.select_option("#relations-of", label="question_03_item_4")
+    related = page.locator("#relations tbody td.text").all_inner_texts()
+    assert {name[:11] for name in related[:9]} == {"question_03"}
+    assert "of 99 are told from zero" in page.locator("#relations-note").inner_text()
+    page.select_option("#relations-of", value="")
+    assert page.locator("#relations tbody tr").count() == 20
+    box = page.locator("#heatmap-cells").bounding_box()
+    assert box is not None
+    page.locator("#heatmap-cells").click(position={"x": box["width"] * 0.505, "y": box["height"] * 0.505})
+    assert page.locator("#closer-table tbody tr").count() == 13
+    assert page.locator("#closer-table thead th").nth(7).inner_text() == names[order[50]]
+    assert not visit.noise
+    page.close()
+
+
+def test_the_heatmap_is_drawn_in_the_right_places(browser: Browser, pages: dict[str, Path]) -> None:
+    visit = Visit(browser, pages["wide"], color_scheme="light")
     box = visit.page.locator("#heatmap-cells").bounding_box()
     assert box is not None
     reading = visit.page.locator("#reading")
@@ -95,8 +182,9 @@ def test_the_heatmap_is_drawn_in_the_right_places(browser: Browser, pages: dict[
     visit.page.locator("#heatmap").scroll_into_view_if_needed()
     box = visit.page.locator("#heatmap-cells").bounding_box()
     assert box is not None
+    order = visit.page.evaluate("JSON.parse(document.getElementById('data').textContent).correlation.order")
     visit.page.mouse.move(box["x"] + step * 20.5, box["y"] + step * 7.5)
-    assert "column 007 and column 020: 0." in reading.inner_text()
+    assert f"column {order[7]:03} and column {order[20]:03}: 0." in reading.inner_text()
     assert "below the noise" not in reading.inner_text()
     # The picture itself, pixel by pixel: inside a block the cells are red.
     visit.page.evaluate(
@@ -118,8 +206,8 @@ def test_the_heatmap_is_drawn_in_the_right_places(browser: Browser, pages: dict[
     visit.page.close()
 
 
-def test_search_sort_and_theme(browser: Browser, pages: dict[int, Path]) -> None:
-    visit = Visit(browser, pages[500], color_scheme="light")
+def test_search_sort_and_theme(browser: Browser, pages: dict[str, Path]) -> None:
+    visit = Visit(browser, pages["wide"], color_scheme="light")
     page = visit.page
     page.fill("#search", "column 42")
     assert page.locator("#column-table tbody tr:visible").count() == 10
@@ -138,8 +226,8 @@ def test_search_sort_and_theme(browser: Browser, pages: dict[int, Path]) -> None
     page.close()
 
 
-def test_a_name_cannot_become_markup(browser: Browser, pages: dict[int, Path]) -> None:
-    visit = Visit(browser, pages[5])
+def test_a_name_cannot_become_markup(browser: Browser, pages: dict[str, Path]) -> None:
+    visit = Visit(browser, pages["normal"])
     assert visit.page.locator("img").count() == 0
     assert AWKWARD in visit.page.locator("#column-table").inner_text()
     assert not visit.noise
@@ -169,15 +257,15 @@ def listening() -> Iterator[str]:
 
 
 def test_the_policy_lets_nothing_out(
-    browser: Browser, pages: dict[int, Path], tmp_path: Path, listening: str
+    browser: Browser, pages: dict[str, Path], tmp_path: Path, listening: str
 ) -> None:
     sent = f'<img src="{listening}/a.png"><script>document.title = "ran"</script>'
     broken = tmp_path / "broken.html"
-    broken.write_text(pages[5].read_text().replace("<footer>", f"{sent}<footer>"))
+    broken.write_text(pages["normal"].read_text().replace("<footer>", f"{sent}<footer>"))
     visit = Visit(browser, broken)
     assert len(visit.noise) >= 2
     assert all("Content Security Policy" in line for line in visit.noise)
-    assert visit.page.title() == "people.dpcov: a private release"
+    assert visit.page.title() == "people: a private release"
     assert not Listener.calls
     visit.page.close()
     # Without the policy the same page does call, and does run what was put into it.

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
+import webbrowser
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +14,10 @@ from helpers.releases import AWKWARD, small_release
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt
+from dpcov.guessing import least_misses
 from dpcov.report import render_page, report_data
 from dpcov.report.figures import _colours, spectrum_figure
-from dpcov.report.words import guarantee, number, one_in, rounded_up
+from dpcov.report.words import guarantee, number, one_in, rounded_up, weakness
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +108,18 @@ def test_a_vetted_method_is_called_so() -> None:
 
 
 def test_words_of_the_guarantee() -> None:
-    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6))
-    promise, *_ = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6))
+    cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6), gaussian=True)
+    guess, promise, *rest = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6), 1000)
     assert "at most a factor of e^1 (about 2.72), up to an extra chance of one in a million." in promise
+    assert guess.endswith("guesses right at most 54.8% of the time, where a coin is right 50% of the time.")
+    assert "zCDP" not in " ".join(rest)
     large = PrivacyCost(Fraction(10**8))
-    assert "which is large" in guarantee(Receipt(large, (Charge("all", large),), True), Fraction(1, 100))[0]
+    told = guarantee(Receipt(large, (Charge("the search", large),), True), Fraction(1, 10**6), 1000)
+    assert "at most 100% of the time" in told[1]
+    assert "which is large" in told[2]
+    assert told[-1].endswith("because not all noise is Gaussian: the search.")
+    assert "protects hardly anyone" in told[0]
+    assert "much the same" not in " ".join(told)
     assert one_in(Fraction(1, 30_000)) == "one in 30,000"
 
 
@@ -138,3 +150,75 @@ def test_the_spectrum_figure_marks_what_is_lost(release: dpcov.Release) -> None:
     spectrum = report_data(release, "x").spectrum
     assert spectrum is not None
     assert spectrum_figure(spectrum).count('class="point lost"') == 1
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        (0.5, "would have come out much the same"),
+        (2, "could well have come out the same"),
+        (8, "could have come out the same, if less likely,"),
+        (1000, "may have come out quite differently"),
+    ],
+)
+def test_words_follow_the_number(epsilon: float, words: str) -> None:
+    delta = Fraction(1, 10**6)
+    cost = dpcov.core.resolve_budget(epsilon=epsilon, delta=delta)
+    told = guarantee(Receipt(cost, (Charge("all", cost),), True), delta, 1000)
+    assert words in " ".join(told)
+    assert ("protects hardly anyone" in told[0]) == (epsilon > 10)
+
+
+@pytest.mark.parametrize(
+    ("budget", "n_rows", "weak"),
+    [
+        ({"epsilon": 10, "delta": Fraction(1, 10**6)}, 100, False),
+        ({"epsilon": 10.5, "delta": Fraction(1, 10**6)}, 100, True),
+        ({"epsilon": 1, "delta": Fraction(1, 100)}, 100, False),
+        ({"epsilon": 1, "delta": Fraction(1, 99)}, 100, True),
+        ({"rho": 1}, 10**9, False),
+        ({"rho": 2}, 10**9, True),
+    ],
+)
+def test_a_budget_that_protects_hardly_anyone_is_told(
+    budget: dict[str, Any], n_rows: int, *, weak: bool
+) -> None:
+    cost = dpcov.core.resolve_budget(**budget)
+    assert ("protects hardly anyone" in weakness(cost, budget.get("delta"), n_rows)) == weak
+
+
+def test_a_release_opens_its_page(
+    release: dpcov.Release, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    page = release.report()
+    assert opened == [page.as_uri()]
+    assert page.read_text().startswith("<!doctype html>")
+    written = release.report(tmp_path / "people.html")
+    assert "people.dpcov" in written.read_text()
+    assert len(opened) == 1
+
+
+def test_the_trade_off_is_never_better_than_the_promise() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    made = dpcov.release(rows, mu=0.5)
+    data = report_data(made, "r.dpcov")
+    assert data.mu == 0.5
+    assert data.trade_off[0] == (0.0, 1.0)
+    assert data.trade_off[-1] == (1.0, 0.0)
+    for alarms, misses in data.trade_off:
+        assert misses <= least_misses(made.receipt.spent, alarms) <= misses + 1e-4
+    assert "mu = 0.5" in render_page(data)
+    assert '<svg id="trade-off"' in render_page(data)
+
+
+def test_other_noise_has_no_mu_and_a_weaker_curve() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    made = dpcov.release(rows, rho=0.125, method="adaptive", radius=10.0)
+    data = report_data(made, "r.dpcov")
+    assert data.mu is None
+    assert data.guarantee[-1].endswith("because not all noise is Gaussian: clipping radius.")
+    gaussian = PrivacyCost(made.receipt.spent.rho, gaussian=True)
+    assert all(misses <= least_misses(gaussian, alarms) + 1e-9 for alarms, misses in data.trade_off)

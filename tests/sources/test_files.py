@@ -315,14 +315,14 @@ def test_what_cannot_be_opened_is_refused_in_words(table: Rows, tmp_path: Path) 
     broken.write_bytes(b"PAR1 secret")
     empty = tmp_path / "empty.parquet"
     pq.write_table(arrow_table(table)[:0], empty)
-    (tmp_path / "x.xlsx").write_bytes(b"")
+    (tmp_path / "x.sav").write_bytes(b"")
     cases: dict[str, Any] = {
         "does not exist": tmp_path / "nowhere.parquet",
         "no file matches": str(tmp_path / "*.nothing"),
         "is a folder; give a pattern": tmp_path,
         "given twice": [good, str(tmp_path / "*.pq")],
         "not a local file": "s3://bucket/table.parquet",
-        "must all be of one kind": tmp_path / "x.xlsx",
+        "must all be of one kind": tmp_path / "x.sav",
         r"broken.parquet cannot be read \(ArrowInvalid\)\.$": broken,
         "data has no rows": empty,
         "read only once": arrow_table(table).to_reader(),
@@ -391,3 +391,24 @@ def test_a_scan_holds_a_few_batches_of_a_row_group(tmp_path: Path, monkeypatch: 
     source.scan(task)
     assert len(held) > 20
     assert max(held) < rows.nbytes / 3
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("table.xlsx", "an Excel workbook"),
+        ("table.TSV", "tab-separated values"),
+        ("table.csv.gz", "a compressed file"),
+        ("table.dpcov", "a release already"),
+    ],
+)
+def test_files_that_are_not_read_are_named_as_what_they_are(tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / name).write_text("a\tb\n1\t2\n")
+    with pytest.raises(ArgumentError, match=kind):
+        open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("series", [pd.Series([1.0, 2.0]), pl.Series([1.0, 2.0])])
+def test_a_single_column_is_no_table(series: object) -> None:
+    with pytest.raises(ArgumentError, match=r"a single column, not a table; give data\.to_frame\(\)"):
+        open_source(series)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    sys.stderr.write(f"Warning: {message}\n")
 
 
 def main() -> None:
@@ -13,6 +18,7 @@ def main() -> None:
         if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
             raise
         sys.exit("Error: the command line needs more packages. Run: pip install 'dpcov[cli]'")
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     if "--json" in sys.argv:
         from dpcov.cli.failures import run_for_a_program  # noqa: PLC0415  (as above)
 

@@ -14,11 +14,19 @@ from dpcov.cli.output import print_csv, print_json, print_table, print_text
 _MOST_LINES = 60
 
 
-def print_answers(answers: Mapping[str, dpcov.Answer], level: float, *, as_json: bool, as_csv: bool) -> None:
-    """Print the answers to one question; the first names it."""
+def print_answers(
+    answers: Mapping[str, dpcov.Answer],
+    level: float,
+    *,
+    as_json: bool,
+    as_csv: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the answers to one question; the first names it. JSON gets `more`."""
     lines = {name: list(_lines(answer, level)) for name, answer in answers.items()}
     if as_json:
-        print_json({"level": level, **{name: _fields(answers[name], lines[name]) for name in answers}})
+        found = {name: _fields(answers[name], lines[name]) for name in answers}
+        print_json({"level": level, **found, **(more or {})})
         return
     if as_csv:
         header = ("answer", "name", "of", "estimate", "standard_error", "lower", "upper")
@@ -66,7 +74,7 @@ def _fields(answer: dpcov.Answer, lines: list[Line]) -> dict[str, Any]:
 
 def _print_answer(answer: dpcov.Answer, lines: list[Line], level: float) -> None:
     # What is certain, such as the correlation of a column with itself, needs no line.
-    shown = [line for line in lines if not (line[0][0] == line[0][1] and answer.name == "correlation")]
+    shown = [line for line in lines if not (line[0][0] == line[0][1] and answer.name.endswith("correlation"))]
     with_pairs = answer.values.ndim > 1
     share = f"{100 * level:g}%"
     header = [

@@ -1,36 +1,51 @@
-"""The commands, put together."""
+"""The commands, put together. Each is imported when it is run: ``dpcov --version`` loads none of them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import dpcov
-from dpcov.cli.ask import ask
-from dpcov.cli.compare import compare
-from dpcov.cli.demo import demo
-from dpcov.cli.ledger import ledger
-from dpcov.cli.methods import methods
-from dpcov.cli.plan import plan
-from dpcov.cli.release import release
-from dpcov.cli.report import report
+
+_COMMANDS = ("release", "ask", "report", "plan", "methods", "ledger", "compare", "demo")
+"""Each has a module of its name, which holds a function or a group of commands of that name."""
+
+
+class _Commands(TyperGroup):
+    """A group that imports a command when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # The names are all that suggestions for a misspelt command need.
+        self.commands = dict.fromkeys(_COMMANDS)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  (click calls it so)
+        """Return a command, imported now; None if there is none of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        found = getattr(importlib.import_module(f"dpcov.cli.{cmd_name}"), cmd_name)
+        if isinstance(found, typer.Typer):
+            command = get_command(found)
+        else:
+            single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+            single.command(cmd_name)(found)
+            command = get_command(single)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="dpcov",
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(release)
-app.add_typer(ask, name="ask")
-app.command()(report)
-app.command()(plan)
-app.command()(methods)
-app.add_typer(ledger, name="ledger")
-app.command()(compare)
-app.command()(demo)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001  (typer calls it so)

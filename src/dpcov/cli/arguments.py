@@ -74,6 +74,14 @@ Epsilon = Annotated[
         parser=read_number, metavar="NUMBER", help="The budget as (epsilon, delta)-DP; 1 is common."
     ),
 ]
+Mu = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=read_number,
+        metavar="NUMBER",
+        help="The budget in Gaussian DP; 0.2 is strict.",
+    ),
+]
 Delta = Annotated[
     Fraction | None,
     typer.Option(

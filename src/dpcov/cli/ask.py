@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import dpcov
+from dpcov.artefact import to_plain
 from dpcov.cli.answers import print_answers
 from dpcov.cli.arguments import AsJson, read_names, read_number, read_whole, to_float
 from dpcov.cli.failures import reported
@@ -15,7 +17,22 @@ from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
-ask = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+class _Questions(TyperGroup):
+    """Commands that follow a release; ``dpcov ask regress --help`` explains one without a release."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of a release before a question whose help is asked for."""
+        if args and args[0] in self.commands and not Path(args[0]).exists():
+            if not {"--help", "-h"} & set(args):
+                ctx.fail(
+                    f"the release comes first: dpcov ask OUT {args[0]} ..., such as flights.dpcov for OUT."
+                )
+            args = ["OUT", *args]
+        return super().parse_args(ctx, args)
+
+
+ask = typer.Typer(cls=_Questions, add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 
 Columns = Annotated[
     list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")
@@ -48,9 +65,16 @@ def choose(
 @reported
 def regress(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to explain.")],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="The column to explain, or a formula: 'wage ~ educ + age'."),
+    ],
     *,
-    on: Annotated[list[str], typer.Option(metavar="A,B,C", help="The columns that explain it.")],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,C", help="The columns that explain it, without a formula."),
+    ] = None,
+    intercept: Annotated[bool, typer.Option(help="Whether the constant joins them.")] = True,
     ridge: Annotated[
         str,
         typer.Option(
@@ -67,17 +91,37 @@ def regress(
 
     ```text
     dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
+    dpcov ask flights.dpcov regress 'arr_delay ~ dep_delay + C(origin)'
     ```
     """
     found = _load(context, as_json=as_json, as_csv=as_csv).regress(
-        target, read_names(on), ridge=_read_ridge(ridge), sampling=sampling
+        target,
+        read_names(on) if on else None,
+        intercept=intercept,
+        ridge=_read_ridge(ridge),
+        sampling=sampling,
     )
+    if not (as_json or as_csv):
+        print_text(str(found.summary(level)))
+        return
     answers = {
         "coefficients": found.coefficients,
         "residual_variance": found.residual_variance,
         "r_squared": found.r_squared,
     }
-    print_answers(answers, level, as_json=as_json, as_csv=as_csv)
+    tested = (
+        {}
+        if found.untested
+        else dict(zip(found.coefficients.labels[0], found.coefficients.p_values().tolist(), strict=True))
+    )
+    more = {
+        "p_values": tested,
+        "sampling": sampling,
+        "adjusted_r_squared": found.adjusted_r_squared,
+        "complete_rows": found.complete_rows,
+        "ridge": found.ridge,
+    }
+    print_answers(answers, level, as_json=as_json, as_csv=as_csv, more=to_plain(more))
 
 
 @ask.command()
@@ -89,6 +133,9 @@ def pca(
         int, typer.Option(parser=read_whole, metavar="COUNT", help="At most how many, largest first.")
     ] = 5,
     columns: Columns = None,
+    standardize: Annotated[
+        bool, typer.Option(help="Bring each column to a variance of 1 first, whatever its unit.")
+    ] = True,
     level: Level = 0.95,
     sampling: Sampling = False,
     as_json: AsJson = False,
@@ -105,11 +152,12 @@ def pca(
         raise ArgumentError(f"--components must be at least 1, got {components}.")
     chosen = _chosen(columns)
     count = min(components, len(release.columns if chosen is None else chosen))
-    found = release.pca(count, chosen, sampling=sampling)
+    found = release.pca(count, chosen, standardize=standardize, sampling=sampling)
     answers = {
         "variances": found.variances,
         "explained": found.explained,
         "directions": found.directions,
+        "loadings": found.loadings,
     }
     print_answers(answers, level, as_json=as_json, as_csv=as_csv)
 
@@ -154,6 +202,50 @@ def covariance(
     """
     answer = _load(context, as_json=as_json, as_csv=as_csv).covariance(_chosen(columns), sampling=sampling)
     print_answers({"covariance": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command("partial-correlation")
+@reported
+def partial_correlation(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show how columns go together, given all the others.
+
+    ```text
+    dpcov ask flights.dpcov partial-correlation --columns dep_delay,arr_delay,distance
+    ```
+    """
+    release = _load(context, as_json=as_json, as_csv=as_csv)
+    answer = release.partial_correlation(_chosen(columns), sampling=sampling)
+    print_answers({"partial_correlation": answer}, level, as_json=as_json, as_csv=as_csv)
+
+
+@ask.command()
+@reported
+def describe(
+    context: typer.Context,
+    *,
+    columns: Columns = None,
+    level: Level = 0.95,
+    sampling: Sampling = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show mean and standard deviation of each column, and how many rows are complete.
+
+    ```text
+    dpcov ask flights.dpcov describe
+    ```
+    """
+    found = _load(context, as_json=as_json, as_csv=as_csv).describe(_chosen(columns), sampling=sampling)
+    answers = {"mean": found.mean, "std": found.std, "complete_rows": found.complete_rows}
+    print_answers(answers, level, as_json=as_json, as_csv=as_csv)
 
 
 @ask.command()
@@ -210,7 +302,7 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
             for delta in USUAL_DELTAS
             if delta > receipt.spent.delta
         },
-        "guarantee": list(guarantee(receipt, USUAL_DELTAS[1])),
+        "guarantee": list(guarantee(receipt, release.provenance.delta or USUAL_DELTAS[1], release.n_rows)),
         "predicted_error": release.diagnostics.get("predicted_error"),
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }

@@ -9,15 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_number
 from dpcov.cli.failures import reported
 from dpcov.cli.output import amount, cost_fields, print_json, print_table, print_text
 from dpcov.core import ArgumentError, PrivacyCost
+from dpcov.guessing import greatest_guess, guessing_sentence, percent
 from dpcov.ledger import Account, Entry, Ledger
 from dpcov.ledger.book import opening_total
 from dpcov.report.words import rounded_up
 
 ledger = typer.Typer(
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="""Make, show and close the budgets that releases are paid from.
@@ -32,6 +34,11 @@ ledger = typer.Typer(
     """,
 )
 
+_GUESSES = (
+    "How often someone who knows every other row and two candidates for one guesses right, at most, from all "
+    "that was released (now) and that may be (in the end). A coin is right 50% of the time."
+)
+
 File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, such as budget.db.")]
 Dataset = Annotated[str, typer.Option(help="The dataset's name.")]
 AnyDataset = Annotated[str | None, typer.Option(help="Only this dataset.")]
@@ -44,6 +51,7 @@ def create(
     *,
     dataset: Dataset,
     rho: Rho = None,
+    mu: Mu = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     delta_share: Annotated[
@@ -67,15 +75,16 @@ def create(
     dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6
     ```
     """
-    opening_total(rho=rho, epsilon=epsilon, delta=delta, delta_share=delta_share)
+    opening_total(rho=rho, mu=mu, epsilon=epsilon, delta=delta, delta_share=delta_share)
     if not dataset.strip():
         raise ArgumentError("dataset must have a name.")
     book = Ledger.open(path) if path.exists() else Ledger.create(path)
-    account = book.add_dataset(dataset, rho=rho, epsilon=epsilon, delta=delta, delta_share=delta_share)
+    account = book.add_dataset(dataset, rho=rho, mu=mu, epsilon=epsilon, delta=delta, delta_share=delta_share)
     if as_json:
         print_json({"ledger": str(path), **account_fields(account)})
     else:
         print_text(f"{path}: '{account.name}' may spend {describe(account.total, account)} in total.")
+        print_text(guessing_sentence(account.total))
 
 
 @ledger.command()
@@ -95,6 +104,8 @@ def show(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> 
     rows = [
         (
             account.name,
+            percent(greatest_guess(account.spent)),
+            percent(greatest_guess(account.total)),
             amount(account.total.rho),
             amount(account.spent.rho),
             amount(account.remaining.rho),
@@ -104,7 +115,18 @@ def show(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> 
         )
         for account in accounts
     ]
-    header = ("dataset", "total rho", "spent rho", "rho left", "delta left", "spent means", "state")
+    print_text(_GUESSES)
+    header = (
+        "dataset",
+        "guessed now",
+        "in the end",
+        "total rho",
+        "spent rho",
+        "rho left",
+        "delta left",
+        "spent means",
+        "state",
+    )
     print_table(str(path), header, rows)
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpcov.core import PrivacyCost
+from dpcov.guessing import greatest_guess, mu_of
 
 # Wide enough that nothing is cut when the output is no terminal.
 _WIDTH_OF_A_FILE = 240
@@ -71,6 +72,8 @@ def cost_fields(cost: PrivacyCost) -> dict[str, Any]:
     return {
         "rho": float(cost.rho),
         "delta": float(cost.delta),
+        "mu": mu_of(cost),
+        "guess": greatest_guess(cost),
         "exact": {"rho": str(cost.rho), "delta": str(cost.delta)},
     }
 

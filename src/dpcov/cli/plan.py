@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_number, read_whole, to_float
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_number, read_whole, to_float
 from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
 from dpcov.cli.output import page_width, print_json, print_table, print_text
-from dpcov.core import ArgumentError
+from dpcov.core import ArgumentError, PrivacyCost
+from dpcov.guessing import guessing_sentence
 from dpcov.methods import find_method
 
 _CHART_POINTS = 9
@@ -44,6 +45,7 @@ def plan(
         ),
     ] = None,
     rho: Rho = None,
+    mu: Mu = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     condition: Annotated[
@@ -68,7 +70,8 @@ def plan(
         raise ArgumentError(f"--columns must be at least 1, got {columns}.")
     # A release adds a constant column.
     asked: dict[str, Any] = {
-        "n_columns": columns + 1, "rho": rho, "epsilon": epsilon, "delta": delta, "condition": condition,
+        "n_columns": columns + 1, "rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta,
+        "condition": condition,
     }  # fmt: skip
     answer = dpcov.plan(n_rows=rows, error=None if error is None else to_float(error, "--error"), **asked)
     if as_json:
@@ -95,9 +98,10 @@ def show_plan(answer: dpcov.Plan) -> None:
         for entry in answer.entries
     ]
     asked = f"{answer.n_rows:,} rows" if answer.n_rows is not None else f"error {answer.error:g}"
-    budget = f"rho = {answer.rho:.4g}"
+    budget = f"mu = {answer.mu:.4g}, rho = {answer.rho:.4g}"
     if answer.epsilon is not None:
         budget += f" (epsilon = {answer.epsilon:.4g}, delta = {answer.delta:g})"
+    print_text(guessing_sentence(PrivacyCost(Fraction(answer.rho), gaussian=True)))
     print_table(f"{asked}, {answer.n_columns} columns with the constant one, {budget}", header, lines)
     print_text(answer.describe_ranges())
 

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Rho, read_names, read_number, to_float
+from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_names, read_number, to_float
 from dpcov.cli.failures import reported
 from dpcov.cli.files import OutputFile
 from dpcov.cli.ledger import account_fields, describe
@@ -20,9 +20,10 @@ from dpcov.cli.output import cost_fields, print_json, print_text
 from dpcov.cli.plan import show_plan
 from dpcov.cli.report import page_file, page_of, write_page
 from dpcov.core import ArgumentError, PrivacyCost
+from dpcov.guessing import guessing_sentence
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
-from dpcov.report.words import rounded_up
+from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import open_source
 
 _BYTES_PER_ENTRY = 32
@@ -49,6 +50,7 @@ def release(
         typer.Option(metavar="PAGE", help="The report, an HTML page; by default beside the release."),
     ] = None,
     rho: Rho = None,
+    mu: Mu = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     columns: Annotated[
@@ -113,7 +115,7 @@ def release(
         options["contamination"] = to_float(contamination, "--contamination")
     wanted = _Wanted(
         data=data,
-        budget={"rho": rho, "epsilon": epsilon, "delta": delta},
+        budget={"rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta},
         columns=read_names(columns) if columns else None,
         method=method,
         options=options,
@@ -226,7 +228,11 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     show_plan(plan)
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
     print_text(f"Method: {wanted.method}, {find_method(wanted.method).status}.")
+    print_text(guessing_sentence(cost))
     print_text(f"It would cost {cost}. No row was used, nothing was spent.")
+    weak = weakness(cost, wanted.budget["delta"], source.n_rows)
+    if weak:
+        print_text(f"Warning: {weak}")
     if account is not None:
         print_text(f"'{account.name}' has {account.remaining} left, and {account.remaining - cost} after it.")
 
@@ -254,6 +260,7 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
+    print_text(guessing_sentence(result.receipt.spent))
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
     if not result.receipt.private:

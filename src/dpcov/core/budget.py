@@ -1,9 +1,9 @@
 """What privacy costs, and an account that refuses to overspend.
 
 The currency is delta-approximate zCDP (Bun and Steinke 2016, Section 8): a pair ``(rho, delta)`` in exact
-rationals. Costs add up. A method may choose each next query after seeing earlier answers, as long as the sums
-stay below fixed limits: zCDP has privacy filters without loss (Feldman and Zrnic 2021; Whitehouse, Ramdas,
-Rogers and Wu 2023). The proof note is ``budget.md``.
+rationals. Costs add up. Those of Gaussian noise are known as such: together they are sqrt(2 rho)-GDP, which
+says more. A method may choose each next query after seeing earlier answers, as long as the sums stay below
+fixed limits: both notions have privacy filters without loss. The proof note is ``budget.md``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GREATEST_NUMBER = 10**9
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """A cost or limit in delta-approximate rho-zCDP.
+    """A cost or limit in delta-approximate rho-zCDP, or in Gaussian differential privacy.
 
     Parameters
     ----------
@@ -35,24 +35,29 @@ class PrivacyCost:
         The zCDP parameter.
     delta : Fraction, default 0
         The probability with which the rho-zCDP guarantee may fail to apply.
+    gaussian : bool, default False
+        Whether it is sqrt(2 rho)-GDP as well. As a limit: whether nothing else may be charged.
     """
 
     rho: Fraction
     delta: Fraction = Fraction(0)
+    gaussian: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", as_fraction(self.rho, "rho"))
         object.__setattr__(self, "delta", as_fraction(self.delta, "delta"))
+        # What costs nothing is 0-GDP.
+        object.__setattr__(self, "gaussian", not self.delta and (self.gaussian or not self.rho))
 
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
-        return PrivacyCost(self.rho + other.rho, self.delta + other.delta)
+        return PrivacyCost(self.rho + other.rho, self.delta + other.delta, self.gaussian and other.gaussian)
 
     def __sub__(self, other: PrivacyCost) -> PrivacyCost:
-        return PrivacyCost(self.rho - other.rho, self.delta - other.delta)
+        return PrivacyCost(self.rho - other.rho, self.delta - other.delta, self.gaussian and other.gaussian)
 
     def fits_within(self, limit: PrivacyCost) -> bool:
-        """Whether both parameters are at most those of `limit`."""
-        return self.rho <= limit.rho and self.delta <= limit.delta
+        """Whether both parameters are at most those of `limit`, and it is Gaussian if the limit is."""
+        return self.rho <= limit.rho and self.delta <= limit.delta and self.gaussian >= limit.gaussian
 
     def epsilon(self, delta: Number) -> float:
         """Return an epsilon such that this cost implies (epsilon, `delta`)-DP, rounded up.
@@ -66,7 +71,7 @@ class PrivacyCost:
                 f"delta must exceed {float(self.delta):g}, which the cost already contains; "
                 f"got {float(total):g}."
             )
-        return _float_at_least(epsilon_from_rho(self.rho, total - self.delta))
+        return _float_at_least(epsilon_from_rho(self.rho, total - self.delta, gaussian=self.gaussian))
 
     def __str__(self) -> str:
         return f"rho={float(self.rho):.6g}" + (f", delta={float(self.delta):.3g}" if self.delta else "")
@@ -75,45 +80,51 @@ class PrivacyCost:
 def resolve_budget(
     *,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     approximate_share: Fraction = Fraction(0),
+    gaussian: bool = False,
 ) -> PrivacyCost:
-    """Turn a user's ``rho`` or ``epsilon`` and ``delta`` into a limit.
+    """Turn a user's ``rho``, ``mu``, or ``epsilon`` and ``delta`` into a limit that is within them if spent.
 
     Parameters
     ----------
     rho : number, optional
         zCDP parameter. May come with `delta`, which then limits the approximate part.
+    mu : number, optional
+        Parameter of Gaussian differential privacy, for queries of Gaussian noise only.
     epsilon, delta : number, optional
         An (epsilon, delta)-DP guarantee for everything together.
     approximate_share : Fraction, default 0
         With `epsilon`: the share of `delta` kept for queries that have a delta of their own.
-
-    Returns
-    -------
-    PrivacyCost
-        Spending it in full is within what the user asked for.
+    gaussian : bool, default False
+        Whether only queries of Gaussian noise will be charged: then epsilon allows for more.
     """
-    if rho is not None and epsilon is not None:
-        raise ArgumentError("Give either rho or epsilon with delta, not both.")
+    if sum(given is not None for given in (rho, mu, epsilon)) > 1:
+        raise ArgumentError("Give one of rho, mu, and epsilon with delta.")
+    if mu is not None:
+        if not gaussian or delta is not None:
+            raise ArgumentError(
+                "mu is for Gaussian noise alone, and goes without delta: give rho or epsilon."
+            )
+        return PrivacyCost(_positive(mu, "mu") ** 2 / 2, gaussian=True)
     if rho is not None:
-        limit = as_fraction(rho, "rho")
-        if limit <= 0:
-            raise ArgumentError(f"rho must be greater than 0, got {float(limit):g}.")
         approximate = Fraction(0) if delta is None else as_fraction(delta, "delta")
         if not 0 <= approximate < 1:
             raise ArgumentError(f"delta must be at least 0 and below 1, got {float(approximate):g}.")
-        return PrivacyCost(limit, approximate)
+        return PrivacyCost(_positive(rho, "rho"), approximate, gaussian)
     if epsilon is None:
-        raise ArgumentError("A budget is needed: give rho, or epsilon with delta.")
+        raise ArgumentError("A budget is needed: give epsilon with delta, or mu, or rho.")
     if delta is None:
-        raise ArgumentError("epsilon needs delta as well, for example delta=1e-6 (or give rho).")
+        raise ArgumentError("epsilon needs delta as well, for example delta=1e-6 (or give mu or rho).")
     total = as_fraction(delta, "delta")
     if not 0 < total < 1:
         raise ArgumentError(f"delta must lie strictly between 0 and 1, got {float(total):g}.")
     approximate = total * approximate_share
-    return PrivacyCost(rho_from_epsilon(as_fraction(epsilon, "epsilon"), total - approximate), approximate)
+    gaussian = gaussian and not approximate
+    share = rho_from_epsilon(as_fraction(epsilon, "epsilon"), total - approximate, gaussian=gaussian)
+    return PrivacyCost(share, approximate, gaussian)
 
 
 @dataclass(frozen=True)
@@ -153,6 +164,11 @@ class Receipt:
     def spent(self) -> PrivacyCost:
         """The sum of all charges."""
         return sum((charge.cost for charge in self.charges), PrivacyCost(Fraction(0)))
+
+    @property
+    def not_gaussian(self) -> tuple[str, ...]:
+        """What was charged for other noise than Gaussian: it makes the whole claim one in zCDP."""
+        return tuple(dict.fromkeys(charge.purpose for charge in self.charges if not charge.cost.gaussian))
 
     def epsilon(self, delta: Number) -> float:
         """Return epsilon of the (epsilon, `delta`)-DP guarantee for what was spent."""
@@ -216,6 +232,8 @@ class Budget:
         with self._lock:
             if self._closed:
                 raise BudgetError("this budget is closed: its release has ended. Nothing was spent.")
+            if self._limit.gaussian and not cost.gaussian:
+                raise BudgetError("this budget is for Gaussian noise alone. Nothing was spent.")
             if not (self._spent + cost).fits_within(self._limit):
                 left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
                 purposes = " and ".join(dict.fromkeys(charge.purpose for charge in charges))
@@ -255,8 +273,12 @@ def _float_at_least(value: Fraction) -> float:
 
 
 def gaussian_cost(rho: Number) -> PrivacyCost:
-    """Return the cost of a rho-zCDP query, or raise an `ArgumentError` for a rho that is not above 0."""
-    cost = PrivacyCost(as_fraction(rho, "rho"))
-    if cost.rho <= 0:
-        raise ArgumentError(f"rho must be greater than 0, got {float(cost.rho):g}.")
-    return cost
+    """Return the cost of Gaussian noise, or raise an `ArgumentError` for a rho that is not above 0."""
+    return PrivacyCost(_positive(rho, "rho"), gaussian=True)
+
+
+def _positive(value: Number, name: str) -> Fraction:
+    exact = as_fraction(value, name)
+    if exact <= 0:
+        raise ArgumentError(f"{name} must be greater than 0, got {float(exact):g}.")
+    return exact

@@ -3,8 +3,7 @@
 ``round(G)`` with G normal of mean 0 and variance ``s2`` gives the integer m the probability
 ``Phi((m + 1/2) / sigma) - Phi((m - 1/2) / sigma)``. An integer plus this noise is the rounded sum of
 the integer and G. So an integer-valued query of l2 sensitivity D is exactly as private as with G itself:
-mu-Gaussian differentially private with ``mu = D / sigma``, hence ``mu^2 / 2``-zCDP. The proof note is
-``noise.md``.
+mu-GDP with ``mu = D / sigma``, hence ``mu^2 / 2``-zCDP. The proof note is ``noise.md``.
 
 Sampling. A standard half-normal real ``x = (k + u) / 64`` is drawn: a strip k with the probability of its
 left end, a uniform real u of which 64 bits are drawn at first, and the pair is accepted with the ratio of the
@@ -16,16 +15,16 @@ bits. So the samples follow the law exactly, given fair bits. No table depends o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
+from math import erfc, isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exponential import exp_enclosure
 
 # Strips are 2^-6 wide. The density at the left end of strip k is exp(-k^2 / 2^13), and (k + u) / 64 is
 # accepted with probability exp(-u (2 k + u) / 2^13).
@@ -45,9 +44,6 @@ _CHUNK = 1 << 13
 _HALF_WORD = np.uint64(32)
 _LOW_HALF = np.uint64((1 << 32) - 1)
 
-ROUNDING = Fraction(1, 12)
-"""What rounding adds to the variance at most; it matters where noise is as small as a unit, in counts."""
-
 
 def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> NDArray[np.int64]:
     """Draw independent normal numbers, each rounded to the nearest integer.
@@ -60,10 +56,6 @@ def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> N
         Of the normal numbers before they are rounded: greater than 0 and below 2^116.
     count : int
         How many samples.
-
-    Returns
-    -------
-    ndarray of int64, shape (count,)
 
     Notes
     -----
@@ -78,6 +70,12 @@ def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> N
         samples[filled : filled + len(accepted)] = accepted
         filled += len(accepted)
     return samples
+
+
+def rounded_variance(variance: Fraction) -> Fraction:
+    """Return the variance of the noise once rounded, or a bit more, for who judges counts: floats will do."""
+    steps = [(2 * m - 1) * erfc((m - 0.5) / sqrt(2 * variance)) for m in range(1, 9)]
+    return variance + Fraction(1, 12) if variance >= 1 else max(variance, Fraction(sum(steps)))
 
 
 class _Scale:
@@ -135,9 +133,9 @@ class _Scale:
 class _Strips:
     """Tables that depend on nothing.
 
-    ``boundaries[k]`` is the floor of 2^32 times the probability of strips 0..k. ``guide`` maps the leading
-    bits of a word to its strip, or to -1 where a boundary lies among such words. ``surely_accepted[k]``
-    bounds 2^31 times the acceptance probability in strip k from below.
+    ``boundaries[k]`` is the floor of 2^32 times the probability of strips 0..k, up to the first 2^32 - 1.
+    ``guide`` maps leading bits to a strip, or to -1 where a boundary lies among such words.
+    ``surely_accepted[k]`` bounds 2^31 times the acceptance probability in strip k from below.
     """
 
     boundaries: NDArray[np.uint64]
@@ -147,7 +145,9 @@ class _Strips:
 
 @lru_cache(maxsize=1)
 def _strips() -> _Strips:
-    table = np.array(_boundaries(), dtype=np.uint64)
+    # Enclosures of 128 bits tell every floor; a test compares the floors of both ends.
+    floors = [low >> (128 - _STRIP_BITS) for low, _ in _cumulative(128)]
+    table = np.array(floors[: floors.index((1 << _STRIP_BITS) - 1) + 1], dtype=np.uint64)
     below = np.uint64(_STRIP_BITS - _GUIDE_BITS)
     edges = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << below
     first = np.searchsorted(table, edges, side="left")
@@ -157,15 +157,6 @@ def _strips() -> _Strips:
     ]
     guide = np.where(first == last, first, -1).astype(np.int16)
     return _Strips(table, guide, np.array([*surely, 0], dtype=np.int64))
-
-
-def _boundaries() -> list[int]:
-    """Return the floors of 2^32 times the cumulative probabilities, up to the first 2^32 - 1.
-
-    Enclosures of 128 bits tell every floor (a test compares the floors of both ends).
-    """
-    floors = [low >> (128 - _STRIP_BITS) for low, _ in _cumulative(128)]
-    return floors[: floors.index((1 << _STRIP_BITS) - 1) + 1]
 
 
 def _cumulative(precision: int) -> list[tuple[int, int]]:
@@ -262,10 +253,7 @@ def _decide(
 def _accept_exactly(bits: BitSource, strip: int, offset: int, uniform: int) -> tuple[int, int] | None:
     """Draw further bits of offset and uniform until they tell whether the draw is accepted.
 
-    Returns
-    -------
-    tuple of int, or None
-        If it is: ``64 x`` in units of ``2^-length``, rounded down, and that length.
+    If it is, return ``64 x`` in units of ``2^-length``, rounded down, and that length.
     """
     length, uniform_length = 64, _ACCEPT_BITS
     while True:
@@ -296,9 +284,22 @@ def _exp_table() -> NDArray[np.int64]:
 def _exp_floor(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return integers at most 2^31 exp(-exponent / 2^30), and less than 4 below it.
 
-    Below it by: the table's error, 1 for exp(-f) - (1 - f) < f^2 / 2 with f < 2^-15, and 1 for
-    the shift.
+    Below it by: the table's error, 1 for exp(-f) - (1 - f) < f^2 / 2 with f < 2^-15, 1 for the shift.
     """
     fine = exponent & ((1 << 15) - 1)
     floor: NDArray[np.int64] = (_exp_table()[exponent >> 15] * ((1 << 30) - fine)) >> 30
     return floor
+
+
+def exp_enclosure(exponent: Fraction, precision: int) -> tuple[int, int]:
+    """Enclose ``exp(-exponent) * 2^precision`` by integers at most 3 apart, for an exponent of at least 0."""
+    if exponent == 0:
+        return 1 << precision, 1 << precision
+    digits = precision // 3 + 12
+    # Rounding the exponent by a relative 10^-(digits + magnitude) moves exp by less than
+    # 10^-digits; Decimal.exp is correctly rounded. Both stay far below one unit.
+    magnitude = max(0, len(str(int(exponent))))
+    with localcontext(Context(prec=digits + magnitude, Emin=-(10**9), Emax=10**9)):
+        value = (Decimal(-exponent.numerator) / Decimal(exponent.denominator)).exp()
+        scaled = int(value * (Decimal(2) ** precision))
+    return max(scaled - 1, 0), min(scaled + 2, 1 << precision)

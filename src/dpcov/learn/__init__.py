@@ -9,16 +9,21 @@ from dpcov._extras import require
 require("sklearn", "sklearn")
 
 from dpcov.learn._base import RefitWarning
+from dpcov.learn._pipelines import NotPrivateStepWarning
 from dpcov.learn.components import PrivatePCA
 from dpcov.learn.covariance import PrivateCovariance
 from dpcov.learn.regression import PrivateLinearRegression, PrivateRidge
+from dpcov.learn.scaler import PrivateImputer, PrivateScaler
 from dpcov.learn.whitener import PrivateWhitener
 
 __all__ = [
+    "NotPrivateStepWarning",
     "PrivateCovariance",
+    "PrivateImputer",
     "PrivateLinearRegression",
     "PrivatePCA",
     "PrivateRidge",
+    "PrivateScaler",
     "PrivateWhitener",
     "RefitWarning",
 ]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Number, UnresolvedError
+from dpcov.learn._pipelines import warn_of_earlier_steps
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
 from dpcov.release import Release, release
@@ -33,6 +34,8 @@ class PrivateEstimator(BaseEstimator):
     ----------
     rho : float, optional
         The budget of each fit in zero-concentrated differential privacy.
+    mu : float, optional
+        The budget in Gaussian differential privacy, instead of `rho`.
     epsilon, delta : float, optional
         The budget as (epsilon, delta)-differential privacy, instead of `rho`.
     method : str, default "whitening"
@@ -53,6 +56,7 @@ class PrivateEstimator(BaseEstimator):
         self,
         *,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -63,6 +67,7 @@ class PrivateEstimator(BaseEstimator):
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.rho = rho
+        self.mu = mu
         self.epsilon = epsilon
         self.delta = delta
         self.method = method
@@ -93,9 +98,11 @@ class PrivateEstimator(BaseEstimator):
         """Spend the budget on one release of `table`, and learn from it."""
         options = self._options()
         self._warn_of_refit()
+        warn_of_earlier_steps(self, PrivateEstimator)
         made = release(
             table,
             rho=self.rho,
+            mu=self.mu,
             epsilon=self.epsilon,
             delta=self.delta,
             columns=columns,
@@ -149,7 +156,7 @@ class PrivateEstimator(BaseEstimator):
         return self
 
     def _warn_of_refit(self) -> None:
-        given = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
+        given = {"rho": self.rho, "mu": self.mu, "epsilon": self.epsilon, "delta": self.delta}
         budget = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
         if hasattr(self, "release_"):
             why = "was fitted before"

@@ -24,9 +24,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
 
     Parameters
     ----------
-    n_components : int, optional
-        The number of components to keep; all by default.
-    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+    n_components : int or float, optional
+        The number of components to keep; all by default. A share below 1, such as 0.9, keeps as many as
+        explain that share of the variance.
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
     Attributes
@@ -42,15 +43,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
     n_components_ : int
         The number of components.
     release_ : Release
-        For any other linear question; ``release_.pca()`` gives these numbers with intervals.
+        For any other linear question; ``release_.pca(standardize=False)`` gives these numbers with intervals.
     receipt_ : Receipt
         The budget that `fit` spent, query by query.
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
-    it gets: sensitive rows stay sensitive.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row; attributes are post-processing. `transform` is a plain function of the
+    rows it gets: sensitive rows stay sensitive.
 
     Examples
     --------
@@ -66,9 +67,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: float | None = None,
         *,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -79,20 +81,31 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeaturesOnly
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
             ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
         )  # fmt: skip
         self.n_components = n_components
 
     def _check_parameters(self, n_features: int) -> None:
-        if self.n_components is not None:
+        if self.n_components is not None and not self._is_share:
             count(self.n_components, "n_components", at_most=n_features)
 
+    @property
+    def _is_share(self) -> bool:
+        return isinstance(self.n_components, float) and 0 < self.n_components < 1
+
     def _learn(self, made: Release, features: Sequence[str]) -> None:
-        found = made.pca(self.n_components, features)
-        self.components_ = np.array(found.directions)
-        self.explained_variance_ = np.array(found.variances)
-        self.explained_variance_ratio_ = np.array(found.explained)
+        found = made.pca(None, features, standardize=False)
+        shares = np.array(found.explained)
+        kept = len(shares)
+        if self._is_share:
+            # The first sum that reaches it; the last may miss 1 by rounding.
+            kept = min(int((np.cumsum(shares) < self.n_components).sum()) + 1, kept)
+        elif self.n_components is not None:
+            kept = int(self.n_components)
+        self.components_ = np.array(found.directions)[:kept]
+        self.explained_variance_ = np.array(found.variances)[:kept]
+        self.explained_variance_ratio_ = shares[:kept]
         self.mean_ = np.array(made.mean(features))
         self.n_components_ = len(self.components_)
 

@@ -17,7 +17,7 @@ from dpcov.release import Release
 class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
     """Covariance and mean of a sensitive table, in the place of ``sklearn.covariance.EmpiricalCovariance``.
 
-    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    Takes the parameters of every private estimator: `rho`, `mu`, or `epsilon` and `delta`; `method`,
     `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
 
     Attributes
@@ -36,9 +36,9 @@ class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row; attributes are post-processing. `score` and `mahalanobis` are plain functions
-    of the rows they get: what they tell about sensitive rows is not private.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row; attributes are post-processing. `score` and `mahalanobis` are plain
+    functions of the rows they get: what they tell about sensitive rows is not private.
 
     Examples
     --------

@@ -10,20 +10,25 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from dpcov.arrays import Array
-from dpcov.checks import positive
-from dpcov.core import Number
+from dpcov.checks import flag, positive
+from dpcov.core import Number, UnresolvedError
 from dpcov.learn._base import PrivateEstimator, chosen_features
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_column
+from dpcov.linear.regression import ADVICE
 from dpcov.release import Release
 from dpcov.sources.sklearn_rows import names_of, read_target, unused_name, with_target
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
-    """Least squares on a sensitive table, with an intercept.
+    """Least squares on a sensitive table.
 
-    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
-    `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
+    Parameters
+    ----------
+    fit_intercept : bool, default True
+        Whether there is an intercept; without, predictions are zero where all features are.
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+        As for every private estimator (``docs/learn.md``).
 
     Attributes
     ----------
@@ -42,8 +47,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row, where the target is part of the row; attributes are post-processing.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row, where the target is part of the row; attributes are post-processing.
     `predict` and `score` are plain functions of the rows they get: a score on sensitive rows is not private.
 
     Weights of rows are not supported: they would have to be public, and change what one row can do.
@@ -59,6 +64,27 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     >>> fit.predict([[180.0]]).round()
     array([68.])
     """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        rho: Number | None = None,
+        mu: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        method: str = "whitening",
+        contamination: float = 0.0,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        rng: np.random.Generator | None = None,
+        release_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
+            ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
+        )  # fmt: skip
+        self.fit_intercept = fit_intercept
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release the second moment of `X` and `y` together and regress; this spends the budget.
@@ -117,13 +143,18 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
 
     def _penalty(self) -> float | str:
         """Return the penalty, checked before anything is spent."""
+        flag(self.fit_intercept, "fit_intercept")
         return 0.0
 
     def _learn(self, made: Release, features: Sequence[str]) -> None:
-        found = made.regress(self.target_, features, ridge=self._penalty())
+        try:
+            found = made.regress(self.target_, features, intercept=self.fit_intercept, ridge=self._penalty())
+        except UnresolvedError as error:
+            advice = "leave one of these columns out, or use PrivateRidge"
+            raise UnresolvedError(str(error).replace(ADVICE, advice)) from None
         self.regression_ = found
-        self.coef_ = found.coefficients.values[:-1].copy()
-        self.intercept_ = float(found.coefficients.values[-1])
+        self.coef_ = found.slopes.values.copy()
+        self.intercept_ = found.intercept
 
     @np.errstate(all="ignore")
     def predict(self, X: Any) -> Array:
@@ -151,7 +182,9 @@ class PrivateRidge(PrivateLinearRegression):
         no unit, no scaling needed. On columns of variance 1 it is ``sklearn.linear_model.Ridge`` with
         `alpha` times ``n_samples``. "auto" takes the one with which predictions are expected to be best, by
         the law of the noise; ``regression_.ridge`` tells which.
-    rho, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
+    fit_intercept : bool, default True
+        Whether there is an intercept.
+    rho, mu, epsilon, delta, method, contamination, ledger, dataset, rng, release_options
         As for every private estimator (``docs/learn.md``).
 
     See Also
@@ -178,7 +211,9 @@ class PrivateRidge(PrivateLinearRegression):
         self,
         alpha: float | str = "auto",
         *,
+        fit_intercept: bool = True,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         method: str = "whitening",
@@ -189,10 +224,12 @@ class PrivateRidge(PrivateLinearRegression):
         release_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            rho=rho, epsilon=epsilon, delta=delta, method=method, contamination=contamination,
-            ledger=ledger, dataset=dataset, rng=rng, release_options=release_options,
+            fit_intercept=fit_intercept, rho=rho, mu=mu, epsilon=epsilon, delta=delta, method=method,
+            contamination=contamination, ledger=ledger, dataset=dataset, rng=rng,
+            release_options=release_options,
         )  # fmt: skip
         self.alpha = alpha
 
     def _penalty(self) -> float | str:
+        flag(self.fit_intercept, "fit_intercept")
         return "auto" if self.alpha == "auto" else positive(self.alpha, "alpha")

@@ -16,7 +16,7 @@ from dpcov.release import Release
 class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     """Bring a table to mean zero and the identity as covariance, each column staying itself as far as it can.
 
-    Takes the parameters of every private estimator: `rho`, or `epsilon` and `delta`; `method`,
+    Takes the parameters of every private estimator: `rho`, `mu`, or `epsilon` and `delta`; `method`,
     `contamination`, `ledger`, `dataset`, `rng`, `release_options` (``docs/learn.md``).
 
     Attributes
@@ -32,9 +32,9 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
 
     Notes
     -----
-    *Formal guarantee.* Each `fit` is `rho`-zCDP, or (`epsilon`, `delta`)-DP, for tables of the same public
-    size that differ in one row; attributes are post-processing. `transform` is a plain function of the rows
-    it gets: sensitive rows stay sensitive.
+    *Formal guarantee.* Each `fit` is `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for tables of the same
+    public size that differ in one row; attributes are post-processing. `transform` is a plain function of the
+    rows it gets: sensitive rows stay sensitive.
 
     A combination of columns that is below the noise cannot be made white: `fit` raises an
     `UnresolvedError` that names it.

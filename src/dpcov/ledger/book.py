@@ -18,6 +18,7 @@ from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyC
 from dpcov.core.budget import as_fraction
 from dpcov.ledger.accounts import NOTHING, Account, Entry, OpenCharge, rounded
 from dpcov.ledger.file import LedgerFile
+from dpcov.ledger.shown import accounts_table
 
 _LONGEST_TEXT = 500
 
@@ -49,6 +50,10 @@ class Ledger:
     """
 
     def __init__(self, file: LedgerFile) -> None:
+        if not isinstance(file, LedgerFile):
+            raise ArgumentError(
+                f"use Ledger.open({str(file)!r}) for a ledger that exists, Ledger.create for a new one."
+            )
         self._file = file
 
     @classmethod
@@ -65,6 +70,12 @@ class Ledger:
         with file.reading():
             return cls(file)
 
+    def __repr__(self) -> str:
+        return f"<dpcov ledger: {self.path}>"
+
+    def _repr_html_(self) -> str:
+        return accounts_table(str(self.path), self.accounts())
+
     @property
     def path(self) -> Path:
         """The ledger's file."""
@@ -75,28 +86,33 @@ class Ledger:
         name: str,
         *,
         rho: Number | None = None,
+        mu: Number | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         delta_share: Number = 0,
     ) -> Account:
-        """Open an account: `rho` (and `delta` for methods that need one), or `epsilon` with `delta`.
+        """Open an account: `epsilon` with `delta`, or `mu`, or `rho` (and `delta` for methods that need one).
 
-        With `epsilon`, `delta_share` is the share of `delta` kept for methods that need one of their own,
-        such as "unbounded"; the rest of it turns `epsilon` into rho.
+        With `epsilon` or `mu` it is for methods whose noise is all Gaussian, as the default's is: they get
+        the most from an epsilon. With `rho`, or with a `delta_share`, it is for all methods. `delta_share` is
+        the share of `delta` kept for methods that need one of their own, such as "unbounded"; the rest turns
+        `epsilon` into rho.
 
         The total can never be changed: raising it later would break the promise made to the people
         in the dataset.
         """
-        total = opening_total(rho=rho, epsilon=epsilon, delta=delta, delta_share=delta_share)
+        total = opening_total(rho=rho, mu=mu, epsilon=epsilon, delta=delta, delta_share=delta_share)
         asked: tuple[str | None, str | None] = (None, None)
         if epsilon is not None and delta is not None:
             asked = (str(as_fraction(epsilon, "epsilon")), str(as_fraction(delta, "delta")))
         key, name = dataset_key(name), one_line(name, "dataset")
-        values = (key, name, str(total.rho), str(total.delta), *asked, _user(), _now())
+        values = (
+            key, name, str(total.rho), str(total.delta), *asked, _user(), _now(), int(total.gaussian)
+        )  # fmt: skip
         with self._file.writing() as rows:
             if rows.execute("SELECT 1 FROM dataset WHERE key = ?", (key,)).fetchone():
                 raise LedgerError(f"{self.path} already has a dataset '{name}'; its total cannot be changed.")
-            rows.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            rows.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.account(name)
 
     def accounts(self) -> tuple[Account, ...]:
@@ -156,13 +172,14 @@ class Ledger:
     def _settle(self, number: int, spent: PrivacyCost) -> None:
         """Write the settlement of a charge. The file takes one for each charge."""
         with self._file.writing() as rows:
-            *line, rho, delta = rows.execute(
-                "SELECT dataset, private, method, purpose, time, rho, delta FROM entry WHERE number = ?",
+            *line, rho, delta, gaussian = rows.execute(
+                "SELECT dataset, private, method, purpose, time, rho, delta, gaussian FROM entry "
+                "WHERE number = ?",
                 (number,),
             ).fetchone()
             if rows.execute("SELECT 1 FROM entry WHERE settles = ?", (number,)).fetchone():
                 raise LedgerError(f"charge number {number} was settled already.")
-            charged = PrivacyCost(Fraction(rho), Fraction(delta))
+            charged = PrivacyCost(Fraction(rho), Fraction(delta), bool(gaussian))
             if not (NOTHING.fits_within(spent) and spent.fits_within(charged)):
                 raise ArgumentError(f"spent must be between nothing and {charged}, got {spent}.")
             dataset, private, method, purpose, time = line
@@ -172,16 +189,14 @@ class Ledger:
             )  # fmt: skip
 
     def _account(self, rows: sqlite3.Connection, dataset: str) -> Account:
-        found = rows.execute(
-            "SELECT name, rho, delta, asked_epsilon, asked_delta, user, time FROM dataset WHERE key = ?",
-            (dataset_key(dataset),),
-        ).fetchone()
+        found = rows.execute("SELECT * FROM dataset WHERE key = ?", (dataset_key(dataset),)).fetchone()
         if found is None:
             raise LedgerError(self._no_such(rows, dataset))
-        name, rho, delta, asked_epsilon, asked_delta, user, time = found
+        # A ledger of the first format that is only read has no last column: nothing is Gaussian.
+        _, name, rho, delta, asked_epsilon, asked_delta, user, time, *gaussian = found
         try:
             entries = self._entries(rows, name)
-            total = PrivacyCost(Fraction(rho), Fraction(delta))
+            total = PrivacyCost(Fraction(rho), Fraction(delta), gaussian == [1])
             asked = None if asked_epsilon is None else (Fraction(asked_epsilon), Fraction(asked_delta))
             added = datetime.fromisoformat(time)
         except ValueError:
@@ -201,17 +216,13 @@ class Ledger:
         )
 
     def _entries(self, rows: sqlite3.Connection, name: str) -> tuple[Entry, ...]:
-        found = rows.execute(
-            "SELECT number, kind, rho, delta, settles, private, method, purpose, user, time "
-            "FROM entry WHERE dataset = ? ORDER BY number",
-            (dataset_key(name),),
-        )
+        found = rows.execute("SELECT * FROM entry WHERE dataset = ? ORDER BY number", (dataset_key(name),))
         return tuple(
             Entry(
                 number=number,
                 dataset=name,
                 kind=kind,
-                cost=PrivacyCost(Fraction(rho), Fraction(delta)),
+                cost=PrivacyCost(Fraction(rho), Fraction(delta), gaussian == [1]),
                 settles=settles,
                 private=bool(private),
                 method=method,
@@ -219,7 +230,7 @@ class Ledger:
                 user=user,
                 time=datetime.fromisoformat(time),
             )
-            for number, kind, rho, delta, settles, private, method, purpose, user, time in found
+            for number, _, kind, settles, rho, delta, private, method, purpose, user, time, *gaussian in found
         )
 
     def _affordable(self, rows: sqlite3.Connection, dataset: str, cost: PrivacyCost) -> Account:
@@ -230,6 +241,12 @@ class Ledger:
             raise BudgetError(
                 f"dataset '{account.name}' is closed: nothing more can be released. Nothing was spent. "
                 f"See its history: {self._command('history', account.name)}"
+            )
+        if account.total.gaussian and not (cost.gaussian or cost.delta):
+            raise BudgetError(
+                f"dataset '{account.name}' was opened for methods whose noise is all Gaussian, such as "
+                "whitening, which get the most from an epsilon. Nothing was spent; use one of them. Only "
+                "when a dataset is opened can it be for all methods: with rho, or delta_share beside epsilon."
             )
         if not cost.fits_within(account.remaining):
             raise BudgetError(
@@ -256,10 +273,12 @@ class Ledger:
         values = (
             dataset_key(dataset), kind, settles, str(cost.rho), str(cost.delta), int(private),
             one_line(method, "method"), one_line(purpose, "purpose"), _user(), time or _now(),
+            int(cost.gaussian),
         )  # fmt: skip
         line = rows.execute(
-            "INSERT INTO entry (dataset, kind, settles, rho, delta, private, method, purpose, user, time) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry "
+            "(dataset, kind, settles, rho, delta, private, method, purpose, user, time, gaussian) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         ).lastrowid
         if line is None:
@@ -281,6 +300,7 @@ class Ledger:
 def opening_total(
     *,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     delta_share: Number = 0,
@@ -291,7 +311,10 @@ def opening_total(
         raise ArgumentError(f"delta_share must be at least 0 and below 1, got {float(kept):g}.")
     if kept and epsilon is None:
         raise ArgumentError("delta_share goes with epsilon; beside rho, all of delta is for methods.")
-    return resolve_budget(rho=rho, epsilon=epsilon, delta=delta, approximate_share=kept)
+    gaussian = rho is None and not kept
+    return resolve_budget(
+        rho=rho, mu=mu, epsilon=epsilon, delta=delta, approximate_share=kept, gaussian=gaussian
+    )
 
 
 def _in_epsilon(account: Account) -> str:
@@ -299,7 +322,8 @@ def _in_epsilon(account: Account) -> str:
     if account.asked is None or account.remaining.rho <= 0:
         return ""
     delta = account.asked[1]
-    most = PrivacyCost(account.remaining.rho).epsilon(delta)
+    # The epsilon of Gaussian noise; a method of other noise gets by with less rho for it.
+    most = PrivacyCost(account.remaining.rho, gaussian=True).epsilon(delta)
     digits = Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(most * (1 - 1e-9))
     return f" (enough for epsilon={float(digits):g} at delta={float(delta):g})"
 

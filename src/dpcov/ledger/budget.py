@@ -145,6 +145,6 @@ def budget_for(
 def _without_a_hair(limit: PrivacyCost, left: PrivacyCost) -> PrivacyCost:
     # Ten times the float 0.1 is a hair more than 1: a limit that misses by so little gives way.
     hair = 1 + Fraction(1, 1 << 40)
-    if limit.fits_within(PrivacyCost(left.rho * hair, left.delta * hair)):
-        return PrivacyCost(min(limit.rho, left.rho), min(limit.delta, left.delta))
+    if limit.fits_within(PrivacyCost(left.rho * hair, left.delta * hair, left.gaussian)):
+        return PrivacyCost(min(limit.rho, left.rho), min(limit.delta, left.delta), limit.gaussian)
     return limit

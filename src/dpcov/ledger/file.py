@@ -18,7 +18,7 @@ from pathlib import Path
 from dpcov.core import LedgerError
 
 _APPLICATION = 0x6470636F  # "dpco"
-_VERSION = 1
+_VERSION = 2
 _PATIENCE_SECONDS = 60.0
 
 _SCHEMA = """
@@ -30,7 +30,8 @@ CREATE TABLE dataset (
     asked_epsilon TEXT,
     asked_delta TEXT,
     user TEXT NOT NULL,
-    time TEXT NOT NULL
+    time TEXT NOT NULL,
+    gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1))
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,6 +45,7 @@ CREATE TABLE entry (
     purpose TEXT NOT NULL,
     user TEXT NOT NULL,
     time TEXT NOT NULL,
+    gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1)),
     CHECK ((kind = 'settlement') = (settles IS NOT NULL))
 );
 CREATE TRIGGER closed_takes_no_charge BEFORE INSERT ON entry
@@ -51,6 +53,13 @@ WHEN NEW.kind <> 'settlement'
     AND EXISTS (SELECT 1 FROM entry WHERE dataset = NEW.dataset AND kind = 'close')
 BEGIN SELECT RAISE(ABORT, 'the dataset is closed'); END;
 """
+
+# The first format did not tell which charges are Gaussian: none is, as noise was the discrete Gaussian.
+_SECOND_FORMAT = (
+    "ALTER TABLE dataset ADD COLUMN gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1))",
+    "ALTER TABLE entry ADD COLUMN gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1))",
+    "PRAGMA user_version = 2",
+)
 
 # INSERT OR REPLACE deletes without firing a DELETE trigger, hence the last one of each.
 _APPEND_ONLY = """
@@ -123,6 +132,9 @@ class LedgerFile:
         """Open the file, checked, as its only writer; on leaving, all is on the disk or nothing is."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            if _pragma(connection, "user_version") == 1:
+                for statement in _SECOND_FORMAT:
+                    connection.execute(statement)
             yield connection
             connection.execute("COMMIT")
 
@@ -160,10 +172,10 @@ class LedgerFile:
         if _pragma(connection, "application_id") != _APPLICATION:
             raise LedgerError(f"{self.path} is not a dpcov ledger.")
         version = _pragma(connection, "user_version")
-        if version != _VERSION:
+        if version not in (1, _VERSION):
             raise LedgerError(
-                f"{self.path} has version {version} of the ledger's format; this dpcov reads {_VERSION}. "
-                "Install the dpcov that made it."
+                f"{self.path} has version {version} of the ledger's format; this dpcov reads up to "
+                f"{_VERSION}. Install the dpcov that made it."
             )
         if _pragma(connection, "quick_check") != "ok":
             raise LedgerError(self._damaged())

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.arrays import Array
-from dpcov.linear.frames import html_table, make_frame, number, text_table
-from dpcov.linear.uncertainty import ErrorLaw, Response
+from dpcov.checks import share
+from dpcov.core import ArgumentError
+from dpcov.linear.columns import find_label, find_labels
+from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Index, Response
+from dpcov.pictures import draw_heat_map, draw_intervals
+from dpcov.tables import html_table, make_frame, number, shade, text_table
 
-_MOST_COLUMNS = 8
+Names = str | Sequence[str]
+
+_MOST_COLUMNS = 12
 
 
 class Interval(NamedTuple):
@@ -71,6 +76,10 @@ class Answer:
     array([ True,  True])
     >>> bool((answer.standard_error < 0.1).all())
     True
+    >>> round(answer["height"])
+    170
+    >>> answer[["weight"]].interval(0.5).lower.round()
+    array([62.])
     """
 
     name: str
@@ -107,7 +116,16 @@ class Answer:
 
     def differs_from_zero(self, level: float = 0.95) -> NDArray[np.bool_]:
         """Return where the interval leaves zero out; False where there is no answer."""
-        return self._law.excludes_zero(self.values, self._response, level, sampling=self.sampling)
+        return self.p_values() < 1 - share(level, "level")
+
+    def p_values(self) -> Array:
+        """Return for each number how likely an error is that reaches as far as from zero to it.
+
+        The smallest value for which ``interval(1 - value)`` leaves zero out. It tests that the raw rows give
+        zero, against the noise and what clipping took; if the question was asked with ``sampling=True``, that
+        the population does.
+        """
+        return self._law.p_values(self.values, self._response, sampling=self.sampling)
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return a dataframe: for a vector with its errors and intervals, for a matrix the numbers.
@@ -119,6 +137,54 @@ class Answer:
             columns = {"estimate": self.values, "standard_error": self.standard_error}
             return make_frame({**columns, "lower": lower, "upper": upper}, self.labels[0])
         return make_frame(dict(zip(self.labels[1], self.values.T, strict=True)), self.labels[0])
+
+    def plot(self, ax: Any = None, level: float = 0.95) -> Any:
+        """Draw the numbers and return the axes: a vector with its intervals, a matrix as a heat map.
+
+        Grey is what does not differ from zero at `level`. Needs the extra ``plot``.
+        """
+        told = self.differs_from_zero(level)
+        if self.values.ndim == 1:
+            bounds = self.interval(level)
+            return draw_intervals(self.labels[0], self.values, bounds, told, label=self.name, axes=ax)
+        return draw_heat_map((self.labels[0], self.labels[1]), self.values, told, self.name, ax)
+
+    def __getitem__(self, names: Names | tuple[Names, ...]) -> Any:
+        """Return the number of a name, or the part of the answer that some names belong to.
+
+        One name, or a list of them, for each dimension: ``mean["age"]``, ``covariance["age", "height"]``,
+        ``covariance[["age", "height"], ["age", "height"]]``. A dimension that is left out stays whole.
+        """
+        wanted = names if isinstance(names, tuple) else (names,)
+        if len(wanted) > len(self.labels):
+            raise ArgumentError(
+                f"{self.name} has {len(self.labels)} dimension(s), got names for {len(wanted)}."
+            )
+        single = [isinstance(name, str) for name in wanted]
+        single += [False] * (len(self.labels) - len(wanted))
+        places = [
+            [find_label(axis, name)] if isinstance(name, str) else find_labels(axis, name)
+            for axis, name in zip(self.labels, wanted, strict=False)
+        ]
+        places += [list(range(len(axis))) for axis in self.labels[len(wanted) :]]
+        if all(single):
+            return float(self.values[tuple(place[0] for place in places)])
+        # Where one name was given its dimension goes.
+        index = np.ix_(*(np.array(place) for place in places))
+        kept = tuple(0 if one else slice(None) for one in single)
+        return replace(
+            self,
+            values=self.values[index][kept].copy(),
+            labels=tuple(
+                tuple(axis[i] for i in place)
+                for axis, place, one in zip(self.labels, places, single, strict=True)
+                if not one
+            ),
+            _given=partial(_selected, self, index, kept),
+        )
+
+    # Without it, Python would try 0, 1, 2, ... as names.
+    __iter__ = None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         if copy is False:
@@ -137,7 +203,18 @@ class Answer:
 
     def _repr_html_(self) -> str:
         head, lines, notes = self._table()
-        return html_table(self.name, head, lines, notes)
+        if self.values.ndim == 1 or self.limits != (-1.0, 1.0):
+            return html_table(self.name, head, lines, notes)
+        values, told = self.values[:, :_MOST_COLUMNS], self.differs_from_zero()[:, :_MOST_COLUMNS]
+        cells = [
+            [label, *("?" if math.isnan(v) else f"{v:.2f}" for v in row)]
+            for label, row in zip(self.labels[0], values, strict=True)
+        ]
+        styles = [
+            [shade(v, told=t) for v, t in zip(row, seen, strict=True)]
+            for row, seen in zip(values.tolist(), told.tolist(), strict=True)
+        ]
+        return html_table(self.name, head, cells, ["Grey: below the noise.", *notes], styles=styles)
 
     def _table(self) -> tuple[list[str], list[list[str]], list[str]]:
         if self.values.ndim == 1:
@@ -155,25 +232,13 @@ class Answer:
         return head, lines, notes
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Regression:
-    """Least squares of one column on others.
+def _selected(answer: Answer, index: Index, kept: Index) -> Response:
+    """Return the responses of a part of an answer; a function, so that the part can be pickled."""
+    return answer._response.select(index).select(kept)  # noqa: SLF001
 
-    Attributes
-    ----------
-    target : str
-        The column that is explained.
-    on : tuple of str
-        The columns that explain it.
-    ridge : float
-        The penalty on squared coefficients: what was asked for, or what ``ridge="auto"`` found; infinite if
-        it left all slopes at 0. Intervals are for the coefficients that the raw rows give under this penalty.
-    coefficients : Answer
-        One for each predictor, and last the intercept if the release has a constant.
-    residual_variance : Answer
-        Mean square of what is left unexplained.
-    r_squared : Answer
-        The share of the target's variance that is explained.
+
+class RootAnswer(Answer):
+    """Square roots, such as standard deviations: bounds are the roots of those of the squares.
 
     Examples
     --------
@@ -181,155 +246,23 @@ class Regression:
     >>> import dpcov
     >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
     >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-    >>> fit = made.regress("weight", on=["height"])
-    >>> fit.coefficients.values[:1].round(1)
-    array([0.6])
-    >>> round(float(fit.r_squared), 1)
-    0.6
+    >>> spread, square = made.std(), made.variance()
+    >>> bool(np.allclose(spread.interval().upper ** 2, square.interval().upper))
+    True
     """
 
-    target: str
-    on: tuple[str, ...]
-    ridge: float
-    coefficients: Answer
-    residual_variance: Answer
-    r_squared: Answer
+    @property
+    def standard_error(self) -> Array:
+        """Half the width of the central 68.3% interval."""
+        lower, upper = self.interval(ONE_SIGMA)
+        return np.where(np.isfinite(upper), (upper - lower) / 2, math.nan)
 
-    def predict(self, rows: Any) -> Array:
-        """Return the prediction for rows of the predictors, shape (n, len(on))."""
-        values = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        slopes = self.coefficients.values
-        constant = slopes[-1] if len(slopes) > len(self.on) else 0.0
-        return np.asarray(values @ slopes[: len(self.on)] + constant)
+    def interval(self, level: float = 0.95) -> Interval:
+        """Return bounds that hold the answer of the raw rows with probability `level`, each on its own."""
+        bounds = self._law.interval(np.square(self.values), self._response, level, sampling=self.sampling)
+        lower, upper = (np.sqrt(np.maximum(bound, 0.0)) for bound in bounds)
+        return Interval(np.nan_to_num(lower), np.where(np.isnan(upper), math.inf, upper))
 
-    def to_frame(self, level: float = 0.95) -> Any:
-        """Return the coefficients with their errors and intervals as a dataframe."""
-        return self.coefficients.to_frame(level)
-
-    def _summary(self) -> list[str]:
-        spread = math.sqrt(max(float(self.residual_variance), 0.0))
-        fit = f"residual sd {number(spread)}, R squared {number(float(self.r_squared))}"
-        return [fit, *(note for note in self.r_squared.notes if note not in self.coefficients.notes)]
-
-    def __repr__(self) -> str:
-        return "\n".join([repr(self.coefficients), *self._summary()])
-
-    def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self._summary())
-        return self.coefficients._repr_html_() + lines
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Components:
-    """Principal components of the covariance.
-
-    Attributes
-    ----------
-    variances : Answer
-        The variance of each component, largest first.
-    explained : Answer
-        Its share of the total variance.
-    directions : Answer
-        One component a line; the coefficient of largest size is positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import dpcov
-    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-    >>> found = made.pca()
-    >>> found.directions.labels
-    (('PC1', 'PC2'), ('height', 'weight'))
-    >>> found.variances.values.round(-1)
-    array([140.,  20.])
-    """
-
-    variances: Answer
-    explained: Answer
-    directions: Answer
-
-    def to_frame(self, level: float = 0.95) -> Any:
-        """Return a dataframe: variances with their intervals, shares and directions, one component a line."""
-        lower, upper = self.variances.interval(level)
-        columns = {
-            "variance": self.variances.values,
-            "lower": lower,
-            "upper": upper,
-            "explained": self.explained.values,
-        }
-        directions = dict(zip(self.directions.labels[1], self.directions.values.T, strict=True))
-        return make_frame({**columns, **directions}, self.variances.labels[0])
-
-    def __repr__(self) -> str:
-        return f"{self.variances!r}\n{self.directions!r}"
-
-    def _repr_html_(self) -> str:
-        return self.variances._repr_html_() + self.directions._repr_html_()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Spectrum:
-    """Eigenvalues of the correlation matrix, and how large noise alone would make them.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Those that stand above the noise by themselves.
-    eigenvalues : Answer
-        Largest first. They are the variances of uncorrelated combinations of standardised columns.
-    floor : ndarray
-        For each, what it must exceed to stand above the noise; NaN where the law of the noise is not known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import dpcov
-    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-    >>> found = made.spectrum()
-    >>> found.columns
-    ('height', 'weight')
-    >>> found.eigenvalues.values.round(1)
-    array([1.8, 0.2])
-    """
-
-    columns: tuple[str, ...]
-    eigenvalues: Answer
-    floor: Array
-
-    def __repr__(self) -> str:
-        return repr(self.eigenvalues)
-
-
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """A map to coordinates in which the table has mean zero and the identity as covariance.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The columns of the rows that it takes.
-    mean : ndarray, shape (d,)
-        Subtracted from the rows first.
-    matrix : ndarray, shape (d, d)
-        The symmetric inverse root of the covariance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import dpcov
-    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-    >>> whitening = made.whiten()
-    >>> whitening.transform([[170, 62]]).round(1) + 0.0
-    array([[0., 0.]])
-    """
-
-    columns: tuple[str, ...]
-    mean: Array
-    matrix: Array
-
-    def transform(self, rows: Any) -> Array:
-        """Return rows of these columns in white coordinates."""
-        return np.asarray((np.atleast_2d(np.asarray(rows, dtype=np.float64)) - self.mean) @ self.matrix.T)
+    def p_values(self) -> Array:
+        """Return for each number how likely an error is that reaches as far as from zero to it."""
+        return self._law.p_values(np.square(self.values), self._response, sampling=self.sampling)

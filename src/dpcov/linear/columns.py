@@ -25,6 +25,18 @@ def find_column(columns: Sequence[str], name: str, argument: str) -> int:
     return list(columns).index(choice(name, argument, columns, kind="column "))
 
 
+def find_label(labels: Sequence[str], name: str) -> int:
+    """Return the place of an answer's label, or raise an error with the nearest ones."""
+    return list(labels).index(choice(name, "answer", labels))
+
+
+def find_labels(labels: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Return the places of several labels."""
+    if isinstance(names, slice | int) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"answers are indexed by names, such as {labels[0]!r}; use .values for numbers.")
+    return [find_label(labels, name) for name in names]
+
+
 def find_columns(columns: Sequence[str], names: Sequence[str] | None, argument: str) -> list[int]:
     """Return the places of several columns, each named once; of all if `names` is None.
 
@@ -37,8 +49,9 @@ def find_columns(columns: Sequence[str], names: Sequence[str] | None, argument: 
     if names is None:
         return list(range(len(columns)))
     if isinstance(names, str):
+        parts = [names] if names in columns else [part.strip() for part in names.split(",")]
         raise ArgumentError(
-            f"{argument} must be a list of column names, got the text {names!r}: use [{names!r}]."
+            f"{argument} must be a list of column names, got the text {names!r}: use {parts}."
         )
     try:
         listed = list(names)

@@ -66,9 +66,16 @@ class Geometry:
             relative = nearest_positive_semidefinite(relative)
         return np.asarray(relative * units, dtype=np.float64)
 
+    @property
+    def centred(self) -> Array:
+        """The covariance; the second moment if there is no constant to centre by."""
+        return self.covariance if self.has_constant else self.moment
+
     @cached_property
     def centred_noise(self) -> tuple[Array, Array, float]:
         """The noise Gram matrix K over c: among centred columns, between them and the constant, of it."""
+        if not self.has_constant:
+            return self.noise_gram, np.zeros(len(self.moment)), 0.0
         centring = np.column_stack([np.eye(len(self.mean)), -self.mean])
         mapped = centring @ self.noise_gram / self.complete
         return mapped @ centring.T, mapped[:, -1], float(self.noise_gram[-1, -1] / self.complete)
@@ -109,7 +116,7 @@ class Geometry:
     def of_products(self, forms: Array, sign: float = 1.0) -> Response:
         """Respond for every ``sign * a_i^T dC a_j``, with a_i the rows of `forms`."""
         own, with_constant, constant = self.centred_noise
-        values = forms @ self.covariance @ forms.T
+        values = forms @ self.centred @ forms.T
         noise, mixed = forms @ own @ forms.T, forms @ with_constant
         # d(a C b) contains -a C b dS_cc / c: the noise of the constant's entry.
         squares = pair_squares(noise) - 2 * values * np.outer(mixed, mixed) + (values * constant) ** 2
@@ -118,41 +125,8 @@ class Geometry:
             own=pair_squares(values),
             cross=np.zeros_like(values),
             trace=sign * values,
-            constant=-sign * values,
+            constant=-sign * values if self.has_constant else np.zeros_like(values),
             **self.heavy_pairs(values, forms / np.sqrt(self.complete), sign),
-        )
-
-    def of_rotations(self, forms: Array, values: Array, count: int) -> Response:
-        """Respond for the first `count` eigenvectors v_i of a block of C, the rows of `forms`.
-
-        They turn by ``dv_i = sum over j of v_j (v_j^T dC v_i) / (w_i - w_j)``, with w the eigenvalues in
-        `values`; those that are equal are left out.
-        """
-        gaps = values[:count, None] - values
-        inverse = np.divide(1.0, gaps, out=np.zeros_like(gaps), where=gaps != 0)
-        noise = forms @ self.centred_noise[0] @ forms.T
-        mixed = (inverse * noise[:count]) @ forms
-        squares = np.empty_like(mixed)
-        for i, row in enumerate(inverse):
-            moving = row[:, None] * forms
-            squares[i] = noise[i, i] * np.einsum("jr,jr->r", moving, noise @ moving)
-        zero = np.zeros_like(mixed)
-        # Among eigenvectors C itself is diagonal.
-        moved = inverse**2 @ (values[:, None] * forms**2)
-        heavy = {}
-        if self.heavy is not None:
-            parts = forms @ self.heavy.T / np.sqrt(self.complete)
-            turned = np.stack([(inverse * part) @ forms for part in parts.T], axis=-1)
-            first = parts[:count, None]
-            length = (first**2 * moved[..., None] + values[:count, None, None] * turned**2) / 4
-            heavy = _along_and_beside(first * turned, length)
-        return Response(
-            noise=(squares + mixed**2) / 2,
-            own=values[:count, None] * moved / 2,
-            cross=zero,
-            trace=zero,
-            constant=zero,
-            **heavy,
         )
 
     def of_ratios(self, forms: Array) -> Response:
@@ -178,42 +152,57 @@ class Geometry:
             **heavy,
         )
 
-    def of_shares(self, forms: Array, shares: Array, inside: Array, total: float) -> Response:
-        """Respond for ``a_i^T C a_i / t``, with `total` t the trace of C where `inside` is one.
+    def of_scaled_products(
+        self, first: Array, second: Array, diagonal: Array, *, scale_free: bool = False
+    ) -> Response:
+        """Respond for answers whose gradients G by C are ``sym(a b^T) - diag(c)``.
 
-        The gradients by C are ``(a_i a_i^T - share_i D) / t``, with D the diagonal matrix of `inside`.
+        So are those of eigenvalues and eigenvectors whose columns are brought to one scale, and of shares of
+        a trace. Along the last axis lie a (`first`), b (`second`) and c (`diagonal`). Answers that are
+        `scale_free` stay as they are if C is scaled: ``tr(G C)`` is zero, without rounding.
         """
         own, with_constant, constant = self.centred_noise
-
-        def product(matrix: Array) -> Array:
-            """``tr(G K)`` for every gradient G."""
-            each = np.einsum("ij,jk,ik->i", forms, matrix, forms, optimize=True)
-            return np.asarray((each - shares * (inside @ np.diag(matrix))) / total)
+        first, second, diagonal = np.broadcast_arrays(first, second, diagonal)
 
         def squares(matrix: Array) -> Array:
             """``tr(G K G K)`` for every gradient G."""
-            mapped = forms @ matrix
-            each = np.einsum("ij,ij->i", mapped, forms) ** 2
-            mixed = np.square(mapped) @ inside
-            both = inside @ np.square(matrix) @ inside
-            return np.asarray((each - 2 * shares * mixed + shares**2 * both) / total**2)
+            left, right = first @ matrix, second @ matrix
+            both = (left * first).sum(-1) * (right * second).sum(-1) + np.square((left * second).sum(-1))
+            mixed = (diagonal * left * right).sum(-1)
+            return np.asarray(both / 2 - 2 * mixed + ((diagonal @ np.square(matrix)) * diagonal).sum(-1))
 
-        values = product(self.covariance)
-        outer = product(np.outer(with_constant, with_constant))
+        centred = self.centred
+        values = (first @ centred * second).sum(-1) - diagonal @ np.diag(centred)
+        values = np.zeros_like(values) if scale_free else values
+        outer = (first @ with_constant) * (second @ with_constant) - diagonal @ np.square(with_constant)
         heavy = {}
         if self.heavy is not None:
             white = self.heavy / np.sqrt(self.complete)
-            gradients = forms[:, None] * (forms @ white.T)[..., None]
-            gradients = (gradients - shares[:, None, None] * (inside * white)) / total
-            length = np.einsum("qri,ij,qrj->qr", gradients, self.covariance, gradients, optimize=True)
-            heavy = _along_and_beside(np.einsum("qri,ri->qr", gradients, white), length)
+            parts = (first @ white.T)[..., None], (second @ white.T)[..., None]
+            products = (first[..., None, :] * parts[1] + second[..., None, :] * parts[0]) / 2
+            products -= diagonal[..., None, :] * white
+            heavy = _along_and_beside((products * white).sum(-1), (products @ centred * products).sum(-1))
         return Response(
             noise=np.maximum(squares(own) - 2 * values * outer + (values * constant) ** 2, 0.0),
-            own=np.maximum(squares(self.covariance), 0.0),
+            own=np.maximum(squares(centred), 0.0),
             cross=np.zeros_like(values),
             trace=values,
-            constant=-values,
+            constant=-values if self.has_constant else np.zeros_like(values),
             **heavy,
+        )
+
+    def products_of_gradients(self, gradients: Array, index: Sequence[int]) -> tuple[Array, Array, Array]:
+        """Return for all pairs of gradients what `of_gradients` gives for each: noise, own and cross."""
+        chosen = np.asarray(index)
+        factor = self._white_factor[chosen]
+        own = factor[:, :-1] if self.has_constant else factor
+        constant = factor[:, -1] if self.has_constant else np.zeros(len(chosen))
+        mapped = gradients @ self.noise_gram[np.ix_(chosen, chosen)]
+        white, across = own.T @ gradients @ own, own.T @ gradients @ constant
+        return (
+            np.einsum("pij,qji->pq", mapped, mapped, optimize=True),
+            np.einsum("pij,qij->pq", white, white, optimize=True),
+            across @ across.T,
         )
 
     def of_gradients(self, gradients: Array, index: Sequence[int]) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,13 +13,27 @@ from dpcov.arrays import Array
 from dpcov.checks import flag
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw, least_resolved
-from dpcov.linear.answers import Answer, Whitening
+from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
+from dpcov.linear.spectra import Whitening
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
 from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
 
-CONSTANT = "constant"
+
+def constant_name(columns: Sequence[str]) -> str:
+    """Return what the constant column is called: "constant", or with strokes if a column has that name.
+
+    Examples
+    --------
+    >>> from dpcov.linear.questions import constant_name
+    >>> constant_name(["age", "constant"])
+    'constant_'
+    """
+    name = "constant"
+    while name in columns:
+        name += "_"
+    return name
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +78,11 @@ class Questions:
         return len(self.moment) > len(self.columns)
 
     @cached_property
+    def constant(self) -> str:
+        """What the constant column is called."""
+        return constant_name(self.columns)
+
+    @cached_property
     def geometry(self) -> Geometry:
         """The matrix and its noise, for all columns."""
         if self._nothing_released():
@@ -79,6 +98,11 @@ class Questions:
             self.has_constant,
             np.array(heavy) if heavy else None,
         )
+
+    @property
+    def complete_rows(self) -> float:
+        """About how many rows are complete: noise may have made it more than there are."""
+        return min(self.n_rows * self.geometry.complete, float(self.n_rows))
 
     @cached_property
     def law(self) -> ErrorLaw:
@@ -127,7 +151,7 @@ class Questions:
 
     def second_moment(self, *, sampling: bool) -> Answer:
         """Return every entry of the released matrix."""
-        names = (*self.columns, CONSTANT) if self.has_constant else self.columns
+        names = (*self.columns, self.constant) if self.has_constant else self.columns
         if self._nothing_released() or self._constant_is_lost():
             # The matrix is what was released, but its errors have no law worth stating.
             unknown = np.full_like(self.moment, math.nan)
@@ -298,6 +322,16 @@ class Questions:
             return geometry.moment, self._factor
         factor = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
         return geometry.covariance, factor / math.sqrt(geometry.complete)
+
+    @cached_property
+    def without_constant(self) -> Questions:
+        """The complete rows as if there were no constant: for what goes through the origin."""
+        if not self.has_constant:
+            return self
+        complete, noise = self.geometry.complete, self.noise
+        if noise is not None:
+            noise = replace(noise, inverse=noise.inverse[:-1] / math.sqrt(complete))
+        return replace(self, moment=self.moment[:-1, :-1] / complete, noise=noise)
 
     @cached_property
     def varying(self) -> tuple[int, ...]:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcov.arrays import Array
-from dpcov.checks import number
+from dpcov.checks import flag, number
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.laws import noise_norm
-from dpcov.linear.answers import Answer, Regression
+from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_column, find_columns
+from dpcov.linear.fitted import Regression
+from dpcov.linear.formulas import read_model
+from dpcov.linear.inference import JointErrors
+from dpcov.linear.least_squares import Solution
 from dpcov.linear.prediction import Outlook, Prediction
-from dpcov.linear.questions import CONSTANT, Questions
+from dpcov.linear.questions import Questions
 from dpcov.linear.unresolved import count_unresolved
 
 _WORSE = 0.05
@@ -27,11 +30,17 @@ made of.
 """
 
 _AUTO = "auto"
-_ADVICE = 'leave one of these columns out, or give ridge="auto"'
+ADVICE = 'leave one of these columns out, or give ridge="auto"'
 
 
 def regress(
-    questions: Questions, target: str, on: Sequence[str], ridge: float | str, *, sampling: bool
+    questions: Questions,
+    target: str,
+    on: Sequence[str] | None,
+    ridge: float | str,
+    *,
+    intercept: bool,
+    sampling: bool,
 ) -> Regression:
     """Explain one column by others.
 
@@ -40,24 +49,28 @@ def regress(
     questions : Questions
         The release to ask.
     target : str
-        The column to explain.
-    on : sequence of str
-        The columns that explain it.
+        The column to explain, or a formula.
+    on : sequence of str, optional
+        The columns that explain it; None with a formula.
     ridge : float or "auto"
         Penalty on the squared coefficients, each in units of its column's spread; "auto" takes the one of
         least expected error (`Prediction.best_ridge`).
+    intercept : bool
+        Whether the constant joins the predictors, if the release has one.
     sampling : bool
         Whether errors also cover that the rows are a sample of a population.
     """
-    goal = find_column(questions.columns, target, "target")
-    chosen = find_columns(questions.columns, on, "on")
+    model = read_model(questions, target, on, intercept=flag(intercept, "intercept"))
+    goal = find_column(questions.columns, model.target, "target")
+    chosen = find_columns(questions.columns, model.on, "on")
     if goal in chosen:
-        raise ArgumentError(f"on contains the target '{target}': leave it out.")
-    penalty = _choose_penalty(questions, chosen, goal, ridge)
+        raise ArgumentError(f"on contains the target '{model.target}': leave it out.")
+    seen = questions if model.intercept else questions.without_constant
+    penalty = _choose_penalty(seen, chosen, goal, ridge)
     outlook = None if penalty.prediction is None else penalty.prediction.outlook(penalty.ridge)
     if outlook is not None and ridge != _AUTO and not penalty.ridge:
-        _refuse_nonsense(questions, chosen, outlook, target)
-    solution = _Solution(questions, chosen, goal, penalty.ridge, penalty.left_out)
+        _refuse_nonsense(seen, chosen, outlook, model.target)
+    solution = Solution(questions, chosen, goal, penalty.ridge, penalty.left_out, intercept=model.intercept)
     index = [*chosen, goal, *([len(questions.columns)] if questions.has_constant else [])]
     gradients = np.array([*solution.coefficient_gradients, *solution.fit_gradients])
     response = questions.geometry.of_gradients(gradients, index)
@@ -67,8 +80,8 @@ def regress(
     places = np.arange(len(gradients))
     names = questions.names(chosen)
     count = len(solution.coefficients)
-    labels = (*names, CONSTANT) if questions.has_constant else names
-    notes = _notes(questions, chosen, penalty)
+    labels = (*names, questions.constant) if count > len(names) else names
+    notes = [*_notes(seen, chosen, penalty), *model.notes]
 
     def fit(name: str, value: float, place: int, most: float) -> Answer:
         its_response = response.select(places[count + place : count + place + 1])
@@ -84,14 +97,15 @@ def regress(
 
     r_squared = fit("R squared", solution.r_squared, 1, 1.0)
     if outlook is not None:
-        r_squared = replace(r_squared, notes=(*_doubts(r_squared, outlook, target), *r_squared.notes))
+        r_squared = replace(r_squared, notes=(*_doubts(r_squared, outlook, model.target), *r_squared.notes))
     penalised = f" with a ridge of {penalty.ridge:.3g}" if penalty.ridge else ""
     return Regression(
-        target=target,
+        target=model.target,
         on=names,
+        terms=model.terms,
         ridge=penalty.ridge,
         coefficients=questions.answer(
-            f"{target} regressed on {', '.join(names)}{penalised}",
+            f"{model.target} regressed on {', '.join(names)}{penalised}",
             solution.coefficients,
             [labels],
             response.select(places[:count]),
@@ -100,7 +114,22 @@ def regress(
         ),
         residual_variance=fit("residual variance", solution.residual, 0, math.inf),
         r_squared=r_squared,
+        complete_rows=questions.complete_rows,
+        spreads=np.sqrt(np.diag(seen.centred[0])[[*chosen, goal]]),
+        untested=_untested(seen, chosen, penalty),
+        _errors=JointErrors(questions.geometry, questions.law, solution.coefficient_gradients, tuple(index)),
     )
+
+
+def _untested(questions: Questions, chosen: list[int], penalty: _Penalty) -> str:
+    """Return why coefficients cannot be tested, if so."""
+    if questions.noise is None:
+        return "the method states no law of its noise"
+    if penalty.ridge:
+        return "a ridge pulls coefficients towards zero"
+    if _unresolved_notes(questions, chosen, penalty.ridge):
+        return "noise or clipped rows hide a combination of the predictors"
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +208,11 @@ def _refuse_nonsense(questions: Questions, chosen: list[int], outlook: Outlook, 
     block, factor = questions.centred
     hidden = count_unresolved(block[np.ix_(chosen, chosen)], factor[chosen], noise.sigma)
     if hidden and outlook.r_squared <= 0:
-        questions.refuse_unresolved(chosen, "The regression", _ADVICE)
+        questions.refuse_unresolved(chosen, "The regression", ADVICE)
     if outlook.r_squared < -_WORSE:
         raise UnresolvedError(
             f"The regression cannot be answered: with the noise in its coefficients, predictions of {target} "
-            f"would be worse than its mean. To go on, {_ADVICE}."
+            f"would be worse than its mean. To go on, {ADVICE}."
         )
 
 
@@ -196,68 +225,3 @@ def _doubts(r_squared: Answer, outlook: Outlook, target: str) -> list[str]:
     if outlook.explained <= outlook.clipped:
         return ["A few clipped rows may make up all of it, and predictions of others be worse than the mean."]
     return []
-
-
-class _Solution:
-    """Coefficients, fit, and their gradients by the block of predictors, target and constant.
-
-    With M the moments of predictors (and constant), t those with the target and D the penalty,
-    ``b = (M + D)^-1 t``. So ``db_k = p_k^T (dt - dM b - dD b)``: with r the residual's coefficients, the
-    gradient is ``sym(p_k r^T)`` less what the penalty adds.
-    """
-
-    def __init__(
-        self, questions: Questions, chosen: list[int], goal: int, ridge: float, left_out: Sequence[int] = ()
-    ) -> None:
-        geometry = questions.geometry
-        size, complete = len(chosen), geometry.complete
-        block = [*chosen, goal]
-        centred = geometry.covariance if questions.has_constant else geometry.moment
-        covariance = centred[np.ix_(block, block)]
-        variances, own = np.diag(covariance)[:size], float(covariance[size, size])
-        penalty = ridge * np.where(variances > 0, variances, 1.0)
-        penalty[list(left_out)] = math.inf
-        slopes, inverse = _solve(covariance[:size, :size], covariance[:size, size], penalty)
-        residual_form = np.append(-slopes, 1.0)
-        self.residual = max(float(residual_form @ covariance @ residual_form), 0.0)
-        self.r_squared = float(np.clip(1 - self.residual / own, 0.0, 1.0)) if own > 0 else 0.0
-        self.coefficients = slopes
-
-        # Centred columns as forms of the block (predictors, target, constant), and the rows p_k.
-        forms, constant = np.eye(size + 1), np.zeros(size + 1)
-        if questions.has_constant:
-            mean = geometry.mean[block]
-            forms, constant = np.column_stack([forms, -mean]), np.append(constant, 1.0)
-            self.coefficients = np.append(slopes, residual_form @ mean)
-        rows = inverse @ forms[:size] / complete
-        if questions.has_constant:
-            rows = np.vstack([rows, constant / complete - mean[:size] @ rows])
-        residual = residual_form @ forms
-        self.coefficient_gradients = _symmetric_products(rows, residual)
-        if ridge and slopes.any():
-            squares = np.einsum("ki,kj->kij", forms[:size], forms[:size])
-            self.coefficient_gradients -= np.tensordot(rows[:, :size] * (ridge * slopes), squares, 1)
-        spread = (np.outer(residual, residual) - self.residual * np.outer(constant, constant)) / complete
-        if ridge and slopes.any():
-            spread -= np.tensordot(2 * ridge * slopes * variances, self.coefficient_gradients[:size], 1)
-        target = (np.outer(forms[size], forms[size]) - own * np.outer(constant, constant)) / complete
-        share = (self.residual / own * target - spread) / own if own > 0 else np.zeros_like(spread)
-        self.fit_gradients = [spread, share]
-
-
-def _symmetric_products(rows: Array, other: Array) -> Array:
-    products = np.einsum("ki,j->kij", rows, other)
-    return np.asarray((products + products.transpose(0, 2, 1)) / 2)
-
-
-def _solve(matrix: Array, right: Array, penalty: Array) -> tuple[Array, Array]:
-    """Solve and invert, columns brought to one scale first; an infinite penalty leaves a column out."""
-    kept = np.flatnonzero(np.isfinite(penalty))
-    inverse = np.zeros_like(matrix)
-    if len(kept):
-        penalised = matrix[np.ix_(kept, kept)] + np.diag(penalty[kept])
-        scale = np.sqrt(np.diag(penalised))
-        scale = np.where(scale > 0, scale, 1.0)
-        units = np.outer(scale, scale)
-        inverse[np.ix_(kept, kept)] = np.linalg.pinv(penalised / units, hermitian=True) / units
-    return inverse @ right, inverse

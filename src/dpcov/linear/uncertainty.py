@@ -16,11 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtr, ndtri
 
 from dpcov.arrays import Array
@@ -36,8 +35,11 @@ _EVENNESS_BESIDE_HEAVY = 2.0
 _BISECTIONS = 45
 _CHUNK = 4096
 _ANGLES = 257
-_ONE_SIGMA = 0.6826894921370859
+ONE_SIGMA = 0.6826894921370859
 _TINY = float(np.finfo(np.float64).tiny)
+
+Index = NDArray[Any] | slice | tuple[NDArray[Any] | slice | int, ...]
+"""Which of some answers: as numpy takes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +78,24 @@ class Response:
     beside: Array | None = None
     across: Array | None = None
 
-    def select(self, index: NDArray[np.int64] | tuple[NDArray[np.int64] | slice, ...] | slice) -> Self:
+    def select(self, index: Index) -> Self:
         """Return the responses of some of the answers."""
         return self._each(lambda part: part[index])
 
     def flat(self) -> Self:
         """Return the responses with a single axis for the answers."""
         return self._each(lambda part: part.reshape(self.noise.size, *part.shape[self.noise.ndim :]))
+
+    def times(self, factor: Array | float) -> Self:
+        """Return the responses of the answers times a factor, one for all or one for each."""
+        sizes = np.asarray(factor, dtype=np.float64)
+        squared = {"noise", "own", "cross"}
+        heavy = {"along", "beside", "across"}
+        scaled = {}
+        for name, part in self.parts().items():
+            scale = np.square(sizes) if name in squared else sizes
+            scaled[name] = part * (scale[..., None] if name in heavy and sizes.ndim else scale)
+        return type(self)(**scaled)
 
     def parts(self) -> dict[str, Array]:
         """Return all arrays that there are, by name."""
@@ -111,11 +124,16 @@ class ErrorLaw:
         self._complete_rows = complete_rows
         self._losses = losses
 
+    @property
+    def normal(self) -> bool:
+        """Whether errors are normal: nothing was lost to clipping as far as is known."""
+        return self._losses is None
+
     def standard_error(self, response: Response, *, sampling: bool) -> Array:
         """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
         if self._losses is None:
             return self._normal_deviation(response, sampling=sampling)
-        lower, upper = self.interval(np.zeros_like(response.noise), response, _ONE_SIGMA, sampling=sampling)
+        lower, upper = self.interval(np.zeros_like(response.noise), response, ONE_SIGMA, sampling=sampling)
         width = (upper - lower) / 2
         # What is certain has an interval of a few of the smallest numbers.
         return np.asarray(np.where(width < _TINY * 100, 0.0, width))
@@ -148,11 +166,11 @@ class ErrorLaw:
                 bound[part] = _mixture_quantile(shifts, deviations[part], probability)
         return values + bounds[0].reshape(values.shape), values + bounds[1].reshape(values.shape)
 
-    def excludes_zero(
-        self, values: Array, response: Response, level: float, *, sampling: bool
-    ) -> NDArray[np.bool_]:
-        """Whether `interval` leaves zero out, without the cost of finding its ends."""
-        lowest, highest = _ends(level)
+    def p_values(self, values: Array, response: Response, *, sampling: bool) -> Array:
+        """Return how likely errors are that reach as far as from zero to an answer, on either side.
+
+        `interval` leaves zero out where this is below one minus its level. NaN where there is no law.
+        """
         deviation = self._normal_deviation(response, sampling=sampling).ravel()
         below = np.empty(values.size)
         flat, points = response.flat(), -values.ravel()
@@ -162,13 +180,19 @@ class ErrorLaw:
             if self._losses is not None:
                 shifts = self._losses.missing(flat.select(part))
             below[part] = _mixture_below(points[part], shifts, deviation[part])
-        return np.asarray((below < lowest) | (below > highest)).reshape(values.shape)
+        return np.asarray(2 * np.minimum(below, 1 - below)).reshape(values.shape)
+
+    def normal_covariance(self, noise: Array, own: Array, cross: Array, *, sampling: bool) -> Array:
+        """Return the covariance of errors without what clipping took, from products of responses."""
+        covariance = self._sigma**2 * noise
+        if sampling:
+            covariance = covariance + (2 * own + 4 * cross) / self._complete_rows
+        return np.asarray(covariance)
 
     def _normal_deviation(self, response: Response, *, sampling: bool) -> Array:
-        variance = self._sigma**2 * response.noise
-        if sampling:
-            variance = variance + (2 * response.own + 4 * response.cross) / self._complete_rows
-        return np.asarray(np.sqrt(variance))
+        return np.sqrt(
+            self.normal_covariance(response.noise, response.own, response.cross, sampling=sampling)
+        )
 
 
 class LossDraws:
@@ -234,6 +258,8 @@ class LossDraws:
         Up to their size their laws differ in one number only, the ratio of clipping to noise. So quantiles
         are found for some ratios and interpolated. What heavy directions add is taken as normal.
         """
+        from scipy.interpolate import PchipInterpolator  # noqa: PLC0415  (takes long, is rarely needed)
+
         draws = self._first - self._second
         scale = math.sqrt(np.square(draws).mean()) or 1.0
         angles = np.linspace(0.0, math.pi / 2, _ANGLES)

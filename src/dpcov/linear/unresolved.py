@@ -11,7 +11,7 @@ from scipy.linalg import qr, solve_triangular
 
 from dpcov.arrays import Matrix, Vector
 from dpcov.laws import least_resolved, noise_norm, rarely_exceeded
-from dpcov.linear.frames import number
+from dpcov.tables import number
 
 _NEGLIGIBLE = 1e-6
 _MOST_TERMS = 8

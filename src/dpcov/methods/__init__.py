@@ -9,8 +9,20 @@ from dpcov.checks import choice
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.method import Method
 from dpcov.methods.registry import METHODS
+from dpcov.tables import html_table
 
 __all__ = ["Estimate", "Method", "find_method", "methods"]
+
+
+class _Methods(tuple[Method, ...]):
+    """Methods that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        head = ["method", "status", "guarantee", "needs", "assumes", "citation"]
+        lines = [[one.name, one.status, one.privacy, one.needs, one.assumes, one.citation] for one in self]
+        return html_table("dpcov methods", head, lines, [], text=True)
 
 
 def methods() -> tuple[Method, ...]:
@@ -25,7 +37,7 @@ def methods() -> tuple[Method, ...]:
     ['whitening', 'recursive', 'aggregate', 'gaussian', 'coinpress', 'preconditioning', 'unbounded', \
 'separate', 'adaptive']
     """
-    return METHODS
+    return _Methods(METHODS)
 
 
 def find_method(name: str) -> Method:

@@ -50,6 +50,8 @@ class Method:
     gram_noise : bool
         Whether its result has at least the noise of one Gram matrix that spends all: `dpcov.laws.least_size`
         then tells from public sizes whether anything can come of it.
+    scans : int, optional
+        About how many times it reads the rows, where that is known.
     reason : str
         Why there is no algorithm to run, if there is none.
     rate : str
@@ -60,7 +62,7 @@ class Method:
     >>> import dpcov
     >>> gaussian = {method.name: method for method in dpcov.methods()}["gaussian"]
     >>> gaussian
-    <dpcov method 'gaussian': vetted, rho-zCDP>
+    <dpcov method 'gaussian': vetted, mu-GDP and rho-zCDP>
     >>> gaussian.parameters()
     ('radius',)
     >>> gaussian.check({})
@@ -77,9 +79,12 @@ not come from the rows.
     assumes: str = ""
     delta_share: Callable[[Mapping[str, Any]], Fraction] = lambda _options: Fraction(0)
     """Of a budget in (epsilon, delta), the share of delta that queries of its own need."""
+    gaussian: bool = False
+    """Whether all its noise is Gaussian, if it needs no delta: then it is Gaussian differentially private."""
     requires: tuple[str, ...] = ()
     vetted: bool = True
     gram_noise: bool = False
+    scans: int | None = None
     reason: str = ""
     rate: str = ""
 
@@ -132,12 +137,24 @@ not come from the rows.
             )
 
     def limit(
-        self, options: Mapping[str, Any], *, rho: Number | None, epsilon: Number | None, delta: Number | None
+        self,
+        options: Mapping[str, Any],
+        *,
+        rho: Number | None = None,
+        mu: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
     ) -> PrivacyCost:
         """Return what a release with these options may spend, or raise an `ArgumentError`."""
         self.check(options)
+        share = self.delta_share(options)
+        gaussian = self.gaussian and not share
+        if mu is not None and not gaussian:
+            raise ArgumentError(
+                f"method '{self.name}' has other noise than Gaussian, and no mu: give rho or epsilon."
+            )
         limit = resolve_budget(
-            rho=rho, epsilon=epsilon, delta=delta, approximate_share=self.delta_share(options)
+            rho=rho, mu=mu, epsilon=epsilon, delta=delta, approximate_share=share, gaussian=gaussian
         )
         self._check_delta(options, limit)
         return limit

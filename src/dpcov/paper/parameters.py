@@ -79,6 +79,7 @@ def covering_radius(
     data: Any,
     *,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     **access: Unpack[Access],
@@ -87,9 +88,9 @@ def covering_radius(
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row. With probability 0.99
-    at most ``outside_at_most`` rows are longer, and the radius is at most 1.1 times the length of the
-    longest row. Rows with a missing or infinite value count as rows of zeros.
+    *Formal guarantee.* `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for replacing one row. With
+    probability 0.99 at most ``outside_at_most`` rows are longer, and the radius is at most 1.1 times the
+    length of the longest row. Rows with a missing or infinite value count as rows of zeros.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def covering_radius(
     >>> bool(np.quantile(np.linalg.norm(people, axis=1), 0.99) < found.radius < 300)
     True
     """
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(rho=rho, mu=mu, epsilon=epsilon, delta=delta, gaussian=True)
     with opened(data, limit, "covering radius", **access) as curator:
         ball = find_covering_radius(curator, curator.remaining.rho)
     return Radius(ball.radius, ball.outside_at_most, curator.receipt())
@@ -110,6 +111,7 @@ def enclosing_ball(
     data: Any,
     *,
     rho: Number | None = None,
+    mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     **access: Unpack[Access],
@@ -120,7 +122,7 @@ def enclosing_ball(
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP, or (`epsilon`, `delta`)-DP, for replacing one row.
+    *Formal guarantee.* `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for replacing one row.
 
     Examples
     --------
@@ -131,7 +133,7 @@ def enclosing_ball(
     >>> bool(found.radius < dpcov.covering_radius(people, rho=1).radius)
     True
     """
-    limit = resolve_budget(rho=rho, epsilon=epsilon, delta=delta)
+    limit = resolve_budget(rho=rho, mu=mu, epsilon=epsilon, delta=delta, gaussian=True)
     with opened(data, limit, "enclosing ball", constant=True, **access) as curator:
         ball: Ball = find_enclosing_ball(curator)
     return EnclosingBall(ball.centre, ball.radius, ball.outside_at_most, curator.receipt())

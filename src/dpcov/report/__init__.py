@@ -4,7 +4,8 @@
 network. Everything is post-processing of private answers, and the same release gives the same bytes.
 """
 
-from dpcov.report.data import ReportData, report_data
+from dpcov.report.content import ReportData
+from dpcov.report.data import report_data
 from dpcov.report.render import render_page, write_report
 
 __all__ = ["ReportData", "render_page", "report_data", "write_report"]

@@ -4,183 +4,39 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov._version import VERSION
-from dpcov.arrays import Array
+from dpcov.arrays import Array, Bools
 from dpcov.core import PrivacyCost, UnresolvedError
+from dpcov.guessing import least_misses, mu_of
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
+from dpcov.receipts import spendings
 from dpcov.release import Release
-from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
+from dpcov.report.content import (
+    CORRELATION_STEPS,
+    AccountData,
+    Bounded,
+    Column,
+    CorrelationData,
+    Cost,
+    HistoryLine,
+    Pair,
+    ReportData,
+    SpectrumData,
+    SpendingData,
+)
+from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, not_covered, rounded_up
 
+_FALSE_ALARMS = tuple(k / 50 for k in range(51))
 _DIGITS = 6
-_CORRELATION_STEPS = 10_000
 _MOST_UNRESOLVED = 20
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """A number with its 95% interval; None where it is not known."""
-
-    estimate: float | None
-    lower: float | None
-    upper: float | None
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column; without a constant in the release only its root mean square is known, as `spread`."""
-
-    name: str
-    mean: Bounded | None
-    spread: Bounded
-
-
-@dataclass(frozen=True)
-class SpectrumData:
-    """Eigenvalues of the correlation matrix, largest first, each with what noise alone could make."""
-
-    eigenvalues: tuple[Bounded, ...]
-    floor: tuple[float | None, ...]
-    left_out: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CorrelationData:
-    """Correlations in steps of 1/10,000 as little-endian int16, row by row, and which are not zero.
-
-    The smallest int16 stands for a correlation that is not known. `told` has one bit a cell, the highest bit
-    of a byte first. Both are base64: 500 columns take 0.7 MB.
-    """
-
-    size: int
-    values: str
-    told: str
-
-    def arrays(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Return the matrix, NaN where it is not known, and the mask."""
-        steps = np.frombuffer(base64.b64decode(self.values), dtype="<i2").reshape(self.size, self.size)
-        values = np.where(steps == np.iinfo(np.int16).min, math.nan, steps / _CORRELATION_STEPS)
-        bits = np.frombuffer(base64.b64decode(self.told), dtype=np.uint8)
-        return values, np.unpackbits(bits, count=self.size**2).reshape(self.size, self.size).astype(bool)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What something cost, in numbers to read."""
-
-    what: str
-    rho: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class HistoryLine:
-    """A line of the ledger, without the name of the user."""
-
-    number: int
-    time: str
-    kind: str
-    method: str
-    purpose: str
-    rho: float
-    private: bool
-
-
-@dataclass(frozen=True)
-class AccountData:
-    """The dataset's budget in the ledger, as it was when the report was made."""
-
-    dataset: str
-    total: Cost
-    spent: Cost
-    left: Cost
-    closed: bool
-    private: bool
-    history: tuple[HistoryLine, ...]
-
-
-@dataclass(frozen=True)
-class ReportData:
-    """All that a report says.
-
-    Attributes
-    ----------
-    name : str
-        The release's file, for the lines that load it.
-    version : str
-        Of dpcov, which made the page.
-    columns : tuple of Column
-        In the order of the table.
-    n_rows : int
-        The public number of rows.
-    intercept : bool
-        Whether the release has a constant column, so that means are known.
-    private, vetted : bool
-        Whether the noise came from the system's entropy; whether the method's arithmetic is exact.
-    method, citation : str
-        The method that made the release, and where it comes from.
-    guarantee : tuple of str
-        The guarantee in plain sentences.
-    epsilons : tuple of (float, float)
-        Pairs of delta and the epsilon that goes with it.
-    predicted_error : float, optional
-        How far the variance of any resolved combination may be off, as a share of it.
-    problem : str
-        Why there is nothing to show, if so.
-    spectrum, correlation : optional
-        The numbers that the figures show.
-    unresolved : tuple of str
-        Combinations of columns that noise hides, in words.
-    n_unresolved : int
-        Their number; not all are spelled out.
-    n_resolved : int, optional
-        How many independent combinations of columns stand above the noise; None if the noise has no law.
-    limit : Cost
-        The budget of the release.
-    spent : Cost
-        The part of the budget that was spent.
-    receipt : tuple of Cost
-        What each query cost.
-    account : AccountData, optional
-        The dataset's budget, if there is a ledger.
-    versions : mapping
-        The versions of the software that made the release.
-    """
-
-    name: str
-    version: str
-    columns: tuple[Column, ...]
-    n_rows: int
-    intercept: bool
-    private: bool
-    vetted: bool
-    method: str
-    citation: str
-    guarantee: tuple[str, ...]
-    epsilons: tuple[tuple[float, float | None], ...]
-    predicted_error: float | None
-    problem: str
-    spectrum: SpectrumData | None
-    correlation: CorrelationData | None
-    unresolved: tuple[str, ...]
-    n_unresolved: int
-    n_resolved: int | None
-    limit: Cost
-    spent: Cost
-    receipt: tuple[Cost, ...]
-    account: AccountData | None
-    versions: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as mappings, lists, numbers and texts, which JSON can hold."""
-        return asdict(self)
+_MOST_IN_ORDER = 24
+_MOST_PAIRS = 20
+_UNIT = "row"
 
 
 def report_data(
@@ -210,11 +66,14 @@ def report_data(
     (['x0', 'x1'], 2)
     """
     receipt = release.receipt
-    delta = account.asked[1] if account is not None and account.asked is not None else USUAL_DELTAS[1]
+    delta = release.provenance.delta or USUAL_DELTAS[1]
+    if account is not None and account.asked is not None:
+        delta = account.asked[1]
     columns: tuple[Column, ...] = ()
     unresolved: tuple[str, ...] = ()
-    problem, spectrum, correlation = "", None, None
+    problem, spectrum, correlation, complete = "", None, None, None
     try:
+        complete = _complete(release) if release.intercept else None
         columns = _columns(release)
         spectrum = _spectrum(release)
         correlation = _correlation(release) if release.intercept else None
@@ -225,6 +84,13 @@ def report_data(
     deltas = sorted({*USUAL_DELTAS, delta}, reverse=True)
     return ReportData(
         name=name,
+        title=release.provenance.title or ("" if account is None else account.name) or name,
+        date=release.provenance.date,
+        custodian="" if account is None else account.user,
+        unit=_UNIT,
+        epsilon=_promise(epsilon_at(receipt.spent, delta)),
+        delta=float(delta),
+        complete=complete,
         version=VERSION,
         columns=columns or tuple(Column(c, None, _UNKNOWN) for c in release.columns),
         n_rows=release.n_rows,
@@ -233,9 +99,12 @@ def report_data(
         vetted=known is not None and known.vetted,
         method=release.method,
         citation="" if known is None else known.citation,
-        guarantee=guarantee(receipt, delta),
+        guarantee=guarantee(receipt, delta, release.n_rows),
+        mu=None if (mu := mu_of(receipt.spent)) is None else rounded_up(mu),
+        trade_off=tuple((a, math.floor(1e4 * least_misses(receipt.spent, a)) / 1e4) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
-        predicted_error=_rounded(float(release.diagnostics.get("predicted_error", math.nan))),
+        predicted_error=_predicted_error(release),
+        not_covered=not_covered(release.diagnostics),
         problem=problem,
         spectrum=spectrum,
         correlation=correlation,
@@ -244,9 +113,27 @@ def report_data(
         n_resolved=release.resolved,
         limit=_cost("limit", receipt.limit),
         spent=_cost("spent", receipt.spent),
+        spendings=tuple(
+            SpendingData(one.purpose, one.queries, round(one.share, 6), _cost("", one.cost).rho)
+            for one in spendings(receipt)
+        ),
         receipt=tuple(_cost(charge.purpose, charge.cost) for charge in receipt.charges),
         account=None if account is None else _account(account, history),
         versions=dict(release.versions),
+    )
+
+
+def _predicted_error(release: Release) -> float | None:
+    """Return the error, if there is something that it is the error of, and less than that."""
+    error = float(release.diagnostics.get("predicted_error", math.nan))
+    return _rounded(error) if release.resolved and error < 1 else None
+
+
+def _complete(release: Release) -> Bounded:
+    answer = release.describe().complete_rows
+    bounds = answer.interval()
+    return _bounded(
+        *(float(v) / release.n_rows for v in (answer.values[0], bounds.lower[0], bounds.upper[0]))
     )
 
 
@@ -283,11 +170,40 @@ def _spectrum(release: Release) -> SpectrumData:
 
 def _correlation(release: Release) -> CorrelationData:
     answer = release.correlation()
-    steps = np.rint(answer.values * _CORRELATION_STEPS)
+    steps = np.rint(answer.values * CORRELATION_STEPS)
     packed = np.where(np.isnan(steps), np.iinfo(np.int16).min, steps).astype("<i2")
-    told = np.packbits(answer.differs_from_zero())
+    told = answer.differs_from_zero()
     return CorrelationData(
-        len(answer), base64.b64encode(packed.tobytes()).decode(), base64.b64encode(told.tobytes()).decode()
+        len(answer),
+        base64.b64encode(packed.tobytes()).decode(),
+        base64.b64encode(np.packbits(told).tobytes()).decode(),
+        _order(answer.values),
+        _strongest(answer.values, told, release.columns),
+    )
+
+
+def _order(values: Array) -> tuple[int, ...]:
+    """Return an order of the columns; if they are many, with those that go together beside each other."""
+    size = len(values)
+    if size <= _MOST_IN_ORDER:
+        return tuple(range(size))
+    from scipy.cluster.hierarchy import leaves_list, linkage  # noqa: PLC0415  (takes long, is rarely needed)
+    from scipy.spatial.distance import squareform  # noqa: PLC0415  (as above)
+
+    apart = 1 - np.abs(np.nan_to_num(values))
+    np.fill_diagonal(apart, 0.0)
+    return tuple(map(int, leaves_list(linkage(squareform((apart + apart.T) / 2), "average"))))
+
+
+def _strongest(values: Array, told: Bools, names: Sequence[str]) -> tuple[Pair, ...]:
+    first, second = np.triu_indices(len(values), 1)
+    seen = told[first, second]
+    first, second = first[seen], second[seen]
+    sizes = np.abs(values[first, second])
+    best = np.argsort(-sizes, kind="stable")[:_MOST_PAIRS]
+    return tuple(
+        Pair(names[i], names[j], round(float(values[i, j]), 4))
+        for i, j in zip(first[best], second[best], strict=True)
     )
 
 

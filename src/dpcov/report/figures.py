@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from dpcov.arrays import Array
-from dpcov.report.data import CorrelationData, SpectrumData
+from dpcov.report.content import CorrelationData, SpectrumData
 from dpcov.report.words import number
 
 _WIDTH, _HEIGHT = 760, 320
@@ -23,6 +23,7 @@ _MOST_DECADES = 12
 _MOST_BARS = 60
 _MOST_LABELLED = 24
 _LONGEST_LABEL = 18
+_FEW_COLUMNS = 6
 
 # Red for positive, blue for negative; they stay apart for colour-blind eyes.
 _POSITIVE, _NEGATIVE, _HIDDEN = (196, 60, 40), (40, 96, 196), (128, 128, 128)
@@ -85,12 +86,42 @@ def spectrum_figure(spectrum: SpectrumData) -> Markup:
         if i == count - 1 or count - 1 - i >= max(1, count // 24)
     ]
     label = f"{count} eigenvalues of the correlation matrix and the noise below them, on a log scale."
-    return _svg("spectrum", _WIDTH, _HEIGHT, label, parts)
+    return _svg("spectrum", _WIDTH, _HEIGHT, label, parts, kind="figure lettered")
+
+
+def trade_off_figure(curve: Sequence[tuple[float, float]]) -> Markup:
+    """Return how often a guess misses at least, over how often it is a false alarm, beside a coin's."""
+    side, left, top = 220, 56, 12
+    base = top + side
+
+    def places(points: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{left + side * x:.1f},{base - side * y:.1f}" for x, y in points)
+
+    parts = [
+        f'<polyline class="floor-edge" points="{places([(0, 1), (1, 0)])}"/>',
+        f'<polygon class="floor" points="{places([(0, 0), *curve, (1, 0)])}"/>',
+        f'<polyline class="promise" points="{places(curve)}"/>',
+    ]
+    parts += [
+        f'<text class="tick" x="{left + side * share:.1f}" y="{base + 16}" text-anchor="middle">{share:.0%}'
+        f'</text><text class="tick" x="{left - 6}" y="{base - side * share + 4:.1f}" text-anchor="end">'
+        f"{share:.0%}</text>"
+        for share in (0.0, 0.5, 1.0)
+    ]
+    parts.append(
+        f'<text class="name" x="{left + side / 2}" y="{base + 34}" text-anchor="middle">false alarms</text>'
+        f'<text class="name" transform="translate(12 {top + side / 2}) rotate(-90)" '
+        'text-anchor="middle">misses</text>'
+    )
+    label = "The least share of misses for every share of false alarms, and the straight line of a coin."
+    return _svg("trade-off", left + side + 24, base + 42, label, parts, kind="figure")
 
 
 def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup:
     """Return the correlation matrix as a picture; few columns also get names and numbers."""
-    values, told = correlation.arrays()
+    order = np.array(correlation.order)
+    values, told = (array[np.ix_(order, order)] for array in correlation.arrays())
+    names = [names[i] for i in order]
     size = correlation.size
     labelled = size <= _MOST_LABELLED
     cell = 44 if labelled else 720 / size
@@ -116,7 +147,9 @@ def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup
     hidden = int((~told[~np.eye(size, dtype=bool)]).sum()) // 2
     pairs = size * (size - 1) // 2
     summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs may be zero."
-    return _svg("heatmap", margin + side, margin + side, summary, parts)
+    # On a phone letters would be too small in a figure as wide as the window.
+    kind = "figure lettered" if labelled and size > _FEW_COLUMNS else "figure"
+    return _svg("heatmap", margin + side, margin + side, summary, parts, kind=kind)
 
 
 def _scale(spectrum: SpectrumData) -> _LogScale:
@@ -161,9 +194,9 @@ def _png_uri(pixels: NDArray[np.uint8]) -> str:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
-def _svg(name: str, width: float, height: float, label: str, parts: Sequence[str]) -> Markup:
+def _svg(name: str, width: float, height: float, label: str, parts: Sequence[str], *, kind: str) -> Markup:
     # Every text in `parts` is a number or was escaped.
     return Markup(  # noqa: S704
-        f'<svg id="{name}" class="figure" role="img" aria-label="{escape(label)}" '
+        f'<svg id="{name}" class="{kind}" role="img" aria-label="{escape(label)}" '
         f'viewBox="0 0 {width:g} {height:g}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )

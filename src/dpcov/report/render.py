@@ -14,8 +14,9 @@ from typing import Any
 from dpcov._extras import require
 from dpcov.ledger import Account, Entry
 from dpcov.release import Release
-from dpcov.report.data import Bounded, ReportData, report_data
-from dpcov.report.words import number
+from dpcov.report.content import Bounded, ReportData
+from dpcov.report.data import report_data
+from dpcov.report.words import number, percent
 
 _TEMPLATE, _STYLE, _SCRIPT = "report.html.j2", "report.css", "report.js"
 
@@ -53,7 +54,7 @@ def render_page(data: ReportData) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=_number, bounds=_bounds, brief=_brief, csp=_hash)
+    environment.filters.update(number=_number, bounds=_bounds, brief=_brief, percent=_percent, csp=_hash)
     style, script = _text(_STYLE), _text(_SCRIPT)
     names = [column.name for column in data.columns]
     page: str = environment.from_string(_text(_TEMPLATE)).render(
@@ -62,6 +63,7 @@ def render_page(data: ReportData) -> str:
         embedded=_safe_json(data.to_dict()),
         style=style,
         script=script,
+        trade_off=figures.trade_off_figure(data.trade_off) if data.private else "",
         spectrum="" if data.spectrum is None else figures.spectrum_figure(data.spectrum),
         heatmap="" if data.correlation is None else figures.heatmap_figure(data.correlation, names),
         quoted=_quoted,
@@ -87,6 +89,10 @@ def _safe_json(document: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else number(value)
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else percent(share)
 
 
 def _brief(value: float) -> str:

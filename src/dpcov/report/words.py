@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from dpcov.core import PrivacyCost, Receipt
+from dpcov.guessing import guessing_sentence, not_gaussian_sentence
 
 # Below one over the number of people that one release is about, for all but the largest tables.
 USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
 _WORDS_FOR = {10**3: "a thousand", 10**6: "a million", 10**9: "a billion"}
+LARGEST_EPSILON = 10.0
+"""Above this a guarantee protects hardly anyone."""
 _HUGE_FACTOR, _LARGEST_EXPONENT = 1e6, 700.0
 _NOT_PRIVATE = (
     "NOT PRIVATE. The noise came from a seeded generator, so anyone who knows or guesses the seed "
@@ -38,21 +43,95 @@ def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
     return cost.epsilon(delta) if delta > cost.delta else math.inf
 
 
-def guarantee(receipt: Receipt, delta: Fraction) -> tuple[str, ...]:
+def weakness(cost: PrivacyCost, delta: Fraction | None, n_rows: int) -> str:
+    """Return why a budget protects hardly anyone, in a sentence; nothing if it protects.
+
+    Parameters
+    ----------
+    cost : PrivacyCost
+        What was or may be spent.
+    delta : Fraction, optional
+        The delta that the budget was given with; one in a million if there is none.
+    n_rows : int
+        The public number of rows.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.core import PrivacyCost
+    >>> from dpcov.report.words import weakness
+    >>> weakness(PrivacyCost(Fraction(1, 100)), Fraction(1, 10), 1000)
+    'delta = 0.1 protects hardly anyone: with 1,000 rows, showing some of them as they are would keep it. \
+Choose a delta well below 1 / 1,000.'
+    >>> weakness(PrivacyCost(Fraction(1, 100)), Fraction(1, 10**6), 1000)
+    ''
+    """
+    given = USUAL_DELTAS[1] if delta is None else delta
+    if delta is not None and delta * n_rows > 1:
+        return (
+            f"delta = {float(delta):g} protects hardly anyone: with {n_rows:,} rows, showing some of them as "
+            f"they are would keep it. Choose a delta well below 1 / {n_rows:,}."
+        )
+    epsilon = epsilon_at(cost, given)
+    if epsilon > LARGEST_EPSILON:
+        return (
+            f"epsilon = {rounded_up(epsilon):.4g} (at delta = {float(given):g}) protects hardly anyone: what "
+            f"is released may give single rows away. 1 is common, {LARGEST_EPSILON:g} is a lot."
+        )
+    return ""
+
+
+def guarantee(receipt: Receipt, delta: Fraction, n_rows: int) -> tuple[str, ...]:
     """Return what was promised to the people in the table, sentence by sentence."""
     if not receipt.private:
         return (_NOT_PRIVATE,)
+    guess, reason = guessing_sentence(receipt.spent), not_gaussian_sentence(receipt.not_gaussian)
     epsilon = epsilon_at(receipt.spent, delta)
     if math.isinf(epsilon):
-        return (f"This release guarantees {receipt.spent} of zero-concentrated differential privacy.",)
+        named = f"This release guarantees {receipt.spent} of zero-concentrated differential privacy."
+        return tuple(sentence for sentence in (guess, named, reason) if sentence)
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
-    about = f"about {factor:,.3g}" if factor < _HUGE_FACTOR else "which is large"
+    rounded = float(f"{factor:.3g}") if factor < _HUGE_FACTOR else math.inf
+    about = f"about {rounded:,.0f}" if rounded >= 100 else f"about {rounded:g}"
+    about = "which is large" if math.isinf(rounded) else about
     promise = (
-        "The released numbers would have come out much the same had any one row of the table been another "
-        "one. Replacing a row changes the probability of any result by at most a factor of "
+        f"{_likeness(epsilon)} Replacing a row changes the probability of any result by at most a factor of "
         f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
     )
-    return promise, _HOLDS, _PUBLIC
+    weak = weakness(receipt.spent, delta, n_rows)
+    return tuple(filter(None, (weak[:1].upper() + weak[1:], guess, promise, _HOLDS, _PUBLIC, reason)))
+
+
+def _likeness(epsilon: float) -> str:
+    """Return how much alike results are with one row replaced: words follow the number."""
+    replaced = "had any one row of the table been another one."
+    if epsilon <= 1:
+        return f"The released numbers would have come out much the same {replaced}"
+    if epsilon <= 3:
+        return f"The released numbers could well have come out the same {replaced}"
+    if epsilon <= LARGEST_EPSILON:
+        return f"The released numbers could have come out the same, if less likely, {replaced}"
+    return f"The released numbers may have come out quite differently {replaced}"
+
+
+def headline(receipt: Receipt, delta: Fraction) -> str:
+    """Return the guarantee as the two numbers that the field goes by.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpcov.core import Charge, PrivacyCost, Receipt
+    >>> from dpcov.report.words import headline
+    >>> cost = PrivacyCost(Fraction(1, 100))
+    >>> headline(Receipt(cost, (Charge("all", cost),), private=True), Fraction(1, 10**6))
+    'epsilon 0.6217 at delta 1e-06'
+    """
+    if not receipt.private:
+        return "NOT PRIVATE (seeded)"
+    epsilon = epsilon_at(receipt.spent, delta)
+    if math.isinf(epsilon):
+        return str(receipt.spent)
+    return f"epsilon {rounded_up(epsilon):g} at delta {float(delta):g}"
 
 
 def rounded_up(value: float) -> float:
@@ -69,6 +148,47 @@ def rounded_up(value: float) -> float:
     if nearest >= value * (1 - 1e-12):
         return nearest
     return float(f"{nearest + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}")
+
+
+def not_covered(diagnostics: Mapping[str, Any]) -> str:
+    """Return what predicted errors and intervals do not cover, in a sentence; nothing if that is nothing.
+
+    Examples
+    --------
+    >>> from dpcov.report.words import not_covered
+    >>> not_covered({"rows_beyond": {"about": 60.0, "at_most": 130.0, "explained": False}})
+    'Not covered: about 60 rows, at most 130, are longer than the rest and were clipped; what they took with \
+them is not known.'
+    """
+    beyond = diagnostics.get("rows_beyond")
+    if not isinstance(beyond, Mapping) or float(beyond.get("at_most", 0.0)) < 1:
+        return ""
+    rows = f"about {float(beyond['about']):,.0f} rows, at most {math.ceil(float(beyond['at_most'])):,},"
+    if beyond.get("explained") is False:
+        return (
+            f"Not covered: {rows} are longer than the rest and were clipped; what they took with them is not "
+            "known."
+        )
+    return (
+        f"Not covered: {rows} are longer than the rest and were clipped; what they took with them is "
+        "estimated, and intervals are wider for it."
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, two digits, without an exponent.
+
+    Examples
+    --------
+    >>> from dpcov.report.words import percent
+    >>> percent(0.0312), percent(0.996), percent(0.00012)
+    ('3.1%', '99.6%', '0.012%')
+    """
+    value = 100 * share
+    if value >= 99:
+        return f"{value:.1f}%"
+    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{min(digits, 4)}f}%"
 
 
 def one_in(chance: Fraction) -> str:

@@ -55,6 +55,8 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
         raise ArgumentError("data has two columns of the same name; rename one first.") from None
     if isinstance(frame, nw.DataFrame):
         return FrameSource(frame, columns)
+    if isinstance(nw.from_native(data, series_only=True, pass_through=True), nw.Series):
+        raise ArgumentError("data is a single column, not a table; give data.to_frame().")
     if hasattr(data, "__arrow_c_stream__"):
         return StreamSource(data, columns)
     raise ArgumentError(

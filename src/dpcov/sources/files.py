@@ -21,6 +21,19 @@ _ARROW = (".arrow", ".feather", ".ipc")
 _CSV = (".csv",)
 _READ_BUFFER = 1 << 18
 
+_NOT_READ = {
+    ".xlsx": "an Excel workbook; save the sheet as CSV, or give what pandas.read_excel returns",
+    ".xls": "an Excel workbook; save the sheet as CSV, or give what pandas.read_excel returns",
+    ".tsv": "a file of tab-separated values; convert it to CSV or Parquet",
+    ".tab": "a file of tab-separated values; convert it to CSV or Parquet",
+    ".txt": "a text file; if it holds comma-separated values, call it .csv",
+    ".json": "a JSON file; convert it to CSV or Parquet",
+    ".gz": "a compressed file; unpack it first",
+    ".zip": "a compressed file; unpack it first",
+    ".dpcov": "a release already; read it with dpcov.load",
+}
+"""Files that people try, by their suffix: what they are, and what to do."""
+
 PathLike = str | os.PathLike[str]
 
 
@@ -43,6 +56,10 @@ def open_files(data: PathLike | Sequence[PathLike], columns: Sequence[str] | Non
     if suffixes <= set(_CSV):
         return CsvSource(paths, stamp.check, columns)
     known = ", ".join((*_PARQUET, *_ARROW, *_CSV))
+    for path in paths:
+        told = _NOT_READ.get(Path(path).suffix.lower())
+        if told:
+            raise ArgumentError(f"{path} is {told}. Files that can be read: {known}.")
     raise ArgumentError(f"files must all be of one kind ({known}), got {', '.join(sorted(suffixes))}.")
 
 

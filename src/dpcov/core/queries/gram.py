@@ -19,9 +19,8 @@ from dpcov.core.errors import ArgumentError, ExactnessError
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Block, Lattice, LatticeMap, MappedRows
 from dpcov.core.noise import rounded_gaussian
-from dpcov.core.queries.sample import sample_task
+from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
-from dpcov.core.sampling import sampled_rows
 from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
 
 _LARGEST_RADIUS = 1e140

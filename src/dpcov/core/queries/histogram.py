@@ -16,10 +16,9 @@ from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import check_blas
 from dpcov.core.lattice import Block, LatticeMap, MappedRows
-from dpcov.core.noise import ROUNDING, rounded_gaussian
-from dpcov.core.queries.sample import sample_task
+from dpcov.core.noise import rounded_gaussian, rounded_variance
+from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
-from dpcov.core.sampling import sampled_rows
 from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
 
 
@@ -152,7 +151,7 @@ class NormHistogram(GaussianQuery):
         """Add noise to every count, also to those of empty bins."""
         noise = rounded_gaussian(bits, self.variance, self.grid.n_bins)
         read = sampled_rows(table.n_rows, self.every)
-        return NoisyCounts(exact + noise, self.variance + ROUNDING, self.grid, read)
+        return NoisyCounts(exact + noise, rounded_variance(self.variance), self.grid, read)
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class RowsBeyond(GaussianQuery):
         """Add noise to the sum of the bins that count."""
         del table
         noise = int(rounded_gaussian(bits, self.variance, 1)[0])
-        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, self.variance + ROUNDING)
+        return NoisyCount(int(exact[self.first_bin :].sum()) + noise, rounded_variance(self.variance))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exponential import exp_enclosure
+from dpcov.core.noise import exp_enclosure
 
 _DIGITS = 50
 _GREATEST_PARAMETER = 10**5

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, BitSource, Charge, Query
 from dpcov.core.lattice import Block, Lattice
 from dpcov.core.queries.joint import JointTask
-from dpcov.core.queries.sample import sample_task
+from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import Table
-from dpcov.core.sampling import sampled_rows
 from dpcov.core.tasks import RowTask, RowWorker
 
 A = TypeVar("A")

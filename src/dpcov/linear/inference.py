@@ -1,0 +1,132 @@
+"""Coefficients together: the covariance of their errors, and tests of several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc, ndtri
+
+from dpcov.arrays import Array
+from dpcov.linear.answers import Answer
+from dpcov.linear.geometry import Geometry
+from dpcov.linear.uncertainty import ErrorLaw, Response
+from dpcov.tables import number
+
+_LEVEL = 0.95
+_WIDTHS = float(ndtri((1 + _LEVEL) / 2))
+
+
+@dataclass(frozen=True, eq=False)
+class JointErrors:
+    """How the errors of coefficients go together.
+
+    Noise and sampling are normal with a known covariance V. What clipping took is no normal law, so that it
+    enters by the intervals that contain it: an interval that reaches from l to u is as wide as that of a
+    normal law with deviation ``(u - l) / (2 * 1.96)``, and what this exceeds the deviation in V by is put
+    down to clipping. Rows that were clipped lie in even directions, so that what they take from two answers
+    correlates as the white gradients Q of both, ``<Q_i, Q_j>``.
+
+    Attributes
+    ----------
+    geometry : Geometry
+        The released matrix.
+    law : ErrorLaw
+        The law of its errors.
+    gradients : ndarray, shape (number of coefficients, size, size)
+        Of each coefficient, by a block of the matrix.
+    index : tuple of int
+        The block's columns.
+    """
+
+    geometry: Geometry
+    law: ErrorLaw
+    gradients: Array
+    index: tuple[int, ...]
+
+    def centre_and_covariance(self, coefficients: Answer) -> tuple[Array, Array]:
+        """Return where the coefficients are expected, and the covariance of their errors."""
+        noise, own, cross = self.geometry.products_of_gradients(self.gradients, self.index)
+        normal = self.law.normal_covariance(noise, own, cross, sampling=coefficients.sampling)
+        lower, upper = coefficients.interval(_LEVEL)
+        excess = np.maximum(((upper - lower) / (2 * _WIDTHS)) ** 2 - np.diag(normal), 0.0)
+        clipped = own + 2 * cross
+        size = np.sqrt(np.maximum(np.diag(clipped), np.finfo(np.float64).tiny))
+        widened = np.sqrt(excess) / size
+        covariance = normal + clipped * np.outer(widened, widened)
+        return (lower + upper) / 2, np.asarray((covariance + covariance.T) / 2)
+
+    def response_along(self, forms: Array) -> Response:
+        """Respond for combinations of the coefficients, one a line."""
+        return self.geometry.of_gradients(np.tensordot(forms, self.gradients, 1), self.index)
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """A test that several coefficients are all zero.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns whose coefficients are tested.
+    statistic : float
+        About chi-squared if they are all zero.
+    degrees : int
+        Its degrees of freedom: how many coefficients are tested.
+    p_value : float
+        How likely a statistic as large is if they are all zero in the raw rows; if the regression was asked
+        with ``sampling=True``, in the population.
+    sampling : bool
+        Whether the test covers that the rows are a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpcov
+    >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
+    >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+    >>> made.regress("weight ~ height").wald(["height"]).p_value < 0.001
+    True
+    """
+
+    columns: tuple[str, ...]
+    statistic: float
+    degrees: int
+    p_value: float
+    sampling: bool
+
+    def __repr__(self) -> str:
+        zero = "is zero" if self.degrees == 1 else "are all zero"
+        where = "in the population" if self.sampling else "in the raw rows"
+        return (
+            f"{', '.join(self.columns)} {zero} {where}: chi-squared {number(self.statistic)} with "
+            f"{self.degrees} degree{'' if self.degrees == 1 else 's'} of freedom, p {p_text(self.p_value)}"
+        )
+
+
+def wald_test(
+    errors: JointErrors, coefficients: Answer, columns: Sequence[str], places: list[int]
+) -> WaldTest:
+    """Test that the coefficients in these places are all zero."""
+    centre, covariance = errors.centre_and_covariance(coefficients)
+    part, block = centre[places], covariance[np.ix_(places, places)]
+    scale = np.sqrt(np.diag(block))
+    white = np.linalg.solve(block / np.outer(scale, scale), part / scale)
+    statistic = float(part / scale @ white)
+    p_value = float(chdtrc(len(places), statistic))
+    return WaldTest(tuple(columns), statistic, len(places), p_value, coefficients.sampling)
+
+
+def p_text(value: float) -> str:
+    """Return a p value as summaries print it.
+
+    Examples
+    --------
+    >>> from dpcov.linear.inference import p_text
+    >>> p_text(0.04321), p_text(1e-12)
+    ('= 0.043', '< 0.001')
+    """
+    if np.isnan(value):
+        return "unknown"
+    return f"= {value:.3f}" if value >= 0.001 else "< 0.001"
