@@ -7,8 +7,17 @@ from dpcov.core.budget import Budget, Charge, Number, PrivacyCost, Receipt, reso
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
 from dpcov.core.errors import (
-    ArgumentError, ArtefactError, BudgetError, DpcovError, ExactnessError, LedgerError, MissingExtraError,
-    NoAnswerError, SourceChangedError, SourceError, UnresolvedError,
+    ArgumentError,
+    ArtefactError,
+    BudgetError,
+    DpcovError,
+    ExactnessError,
+    LedgerError,
+    MissingExtraError,
+    NoAnswerError,
+    SourceChangedError,
+    SourceError,
+    UnresolvedError,
 )  # fmt: skip
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule

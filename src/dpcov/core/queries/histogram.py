@@ -118,8 +118,7 @@ class NormHistogram(GaussianQuery):
     >>> rows = np.tile([[1.0, 0.0], [0.0, 5.0]], (500, 1))
     >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
     >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
-    >>> grid = LogNormGrid(lowest=-1, highest=3, halves=1)
-    >>> answer = curator.ask(NormHistogram(identity_map(2), grid, rho=1, purpose="norms"))
+    >>> answer = curator.ask(NormHistogram(identity_map(2), LogNormGrid(-1, 3, 1), rho=1, purpose="norms"))
     >>> np.allclose(answer.counts, [0, 0, 0, 500, 0, 0, 0, 500, 0, 0], atol=10)
     True
     """
@@ -165,8 +164,6 @@ class NoisyCount:
 @dataclass(frozen=True, eq=False)
 class RowsBeyond(GaussianQuery):
     """Ask for the number of rows whose norm falls into bin `first_bin` or a later one: a `NoisyCount`.
-
-    Questions about the same map and grid, one after another, share one scan.
 
     Parameters
     ----------
@@ -226,10 +223,7 @@ class RowsBeyond(GaussianQuery):
 
 @dataclass(frozen=True)
 class LogNormTask(TaskWithoutNotes):
-    """Counts of rows by the logarithm of their norm after a map.
-
-    Tasks are equal if they have the very same map object, which cannot change, and equal grids.
-    """
+    """Counts of rows by the logarithm of their norm after a map; equal for the same map object and grid."""
 
     lattice_map: LatticeMap
     grid: LogNormGrid
