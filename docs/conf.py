@@ -41,7 +41,7 @@ nb_execution_mode = "force"
 nb_execution_timeout = 240
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
-nb_ipywidgets_js = {}  # they would be loaded from the network
+nb_ipywidgets_js: dict[str, str] = {}  # they would be loaded from the network
 nb_merge_streams = True
 
 autosummary_generate = True
@@ -68,4 +68,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"start": [], "beside-others": [], "changes": []}
+html_sidebars: dict[str, list[str]] = {"start": [], "beside-others": [], "changes": []}

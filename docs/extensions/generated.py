@@ -18,8 +18,8 @@ from dpcov.cli.app import app as tool
 def command_help() -> str:
     """Return the help of all commands as Markdown, one heading each."""
     command = get_command(tool)
-    with Context(command, info_name="dpcov") as context:
-        text = get_docs_for_click(obj=command, ctx=context, name="dpcov", title="dpcov")
+    context = Context(command, info_name="dpcov")
+    text = get_docs_for_click(obj=command, ctx=context, name="dpcov", title="dpcov")
     # The page has a title of its own.
     return re.sub(r"^#(?=#* )", "##", text, flags=re.MULTILINE)
 
