@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpcov.plan import Plan, plan
     from dpcov.release import Release, covariance, release, second_moment
     from dpcov.rivals.compare import Comparison, compare
+    from dpcov.sources.encoding import flag, number
 
 __version__ = VERSION
 
@@ -54,9 +55,11 @@ __all__ = [
     "covariance",
     "covering_radius",
     "enclosing_ball",
+    "flag",
     "least_eigenvalue",
     "load",
     "methods",
+    "number",
     "plan",
     "release",
     "second_moment",
@@ -85,6 +88,7 @@ _HOMES = {
     "dpcov.plan": ["Plan", "plan"],
     "dpcov.release": ["Release", "covariance", "release", "second_moment"],
     "dpcov.rivals.compare": ["Comparison", "compare"],
+    "dpcov.sources.encoding": ["flag", "number"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

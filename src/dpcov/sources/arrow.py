@@ -10,10 +10,11 @@ import narwhals.stable.v2 as nw
 
 from dpcov._extras import require
 from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
+from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream, quietly
-from dpcov.sources._table import Table, chosen_columns
-from dpcov.sources.arrays import frame_columns, to_numbers
+from dpcov.sources._table import Table
+from dpcov.sources.arrays import frame_encoding, to_cells
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, resolve
 
 _BATCH_ENTRIES = 1 << 21
 _SHORTEST_BATCH = 1024
@@ -41,20 +42,25 @@ def is_number_or_null(dtype: Any) -> bool:
     return is_number(dtype) or bool(require("pyarrow", "arrow").types.is_null(dtype))
 
 
-def arrow_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return which columns of an Arrow schema to use; each must be numeric."""
-    return numeric_columns([schema], columns)
+def arrow_encoding(schemas: Sequence[Any], columns: Columns) -> Encoding:
+    """Return how to read columns of the first schema; a column without type has that of the others."""
+    found = {
+        field.name: _column_type(field.type)
+        for schema in reversed(schemas)
+        for field in schema
+        if not require("pyarrow", "arrow").types.is_null(field.type)
+    }
+    return resolve(columns, [(name, found.get(name, ColumnType("else"))) for name in schemas[0].names])
 
 
-def numeric_columns(schemas: Sequence[Any], columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return which columns of the first schema to use; each must be numeric in one of them."""
-    numeric = {field.name for schema in schemas for field in schema if is_number(field.type)}
-    names = schemas[0].names
-    return chosen_columns(columns, names, [name for name in names if name in numeric])
+def _column_type(dtype: Any) -> ColumnType:
+    if require("pyarrow", "arrow").types.is_boolean(dtype):
+        return ColumnType("flag")
+    return ColumnType("number" if is_number(dtype) else "else")
 
 
-def batch_columns(batch: Any, names: Sequence[str]) -> Block:
-    """Return columns of a record batch as numbers; missing values become NaN, in place if none are."""
+def batch_cells(batch: Any, names: Sequence[str]) -> Sequence[Cells]:
+    """Return columns of a record batch; missing numbers become NaN, in place if none are."""
     return [_to_floats(batch.column(name)) for name in names]
 
 
@@ -70,7 +76,7 @@ def pieces_of(batches: Iterator[Any], names: Sequence[str], first_row: int = 0) 
     for batch in batches:
         for first in range(0, batch.num_rows, longest):
             part = batch.slice(first, longest)
-            yield Piece(first_row + first, part.num_rows, partial(batch_columns, part, names))
+            yield Piece(first_row + first, part.num_rows, partial(batch_cells, part, names))
         first_row += batch.num_rows
 
 
@@ -81,16 +87,16 @@ class DatasetSource(Table):
     ----------
     dataset : pyarrow.dataset.Dataset
         It may have partition columns and a filter.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, dataset: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, dataset: Any, columns: Columns = None) -> None:
         schemas = _file_schemas(dataset)
-        wanted = numeric_columns([dataset.schema, *schemas.values()], columns)
+        encoding = arrow_encoding([dataset.schema, *schemas.values()], columns)
         self._dataset = dataset
         self._files: list[Any] = []
-        if _types_differ(dataset.schema, schemas, wanted):
+        if _types_differ(dataset.schema, schemas, encoding.raw):
             # Arrow would convert to the dataset's types, which may fail on a value: each file keeps its own.
             try:
                 self._files = list(dataset.get_fragments())
@@ -100,17 +106,17 @@ class DatasetSource(Table):
                 ) from None
         stamp = DatasetStamp(dataset)
         n_rows = opening("data", dataset.count_rows)
-        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
+        super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         del task
-        return [lambda: pieces_of(self._batches(), self._columns)]
+        return [lambda: pieces_of(self._batches(), self._encoding.raw)]
 
     def _batches(self) -> Iterator[Any]:
         arrow_dataset = require("pyarrow.dataset", "arrow")
         options: dict[str, Any] = {
-            "columns": list(self._columns),
-            "batch_size": batch_rows(len(self._columns)),
+            "columns": list(self._encoding.raw),
+            "batch_size": batch_rows(len(self._encoding.raw)),
             "batch_readahead": 4,
         }
         if "parquet" in {form for form, _ in _file_sets(self._dataset)}:
@@ -126,7 +132,7 @@ class DatasetSource(Table):
     def _schema_of(self, file: Any) -> Any:
         """Return the types that a file has; columns that it lacks are those of the dataset."""
         own, common = file.physical_schema, self._dataset.schema
-        fields = [(own if name in own.names else common).field(name) for name in self._columns]
+        fields = [(own if name in own.names else common).field(name) for name in self._encoding.raw]
         return require("pyarrow", "arrow").schema(fields)
 
 
@@ -197,23 +203,23 @@ class StreamSource(Table):
     ----------
     data : object
         Has ``__arrow_c_stream__``, and gives the same rows each time.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         self._readers = require("pyarrow", "arrow").RecordBatchReader
         self._data = data
         reader = opening("data", self._open)
         self._schema = reader.schema
-        wanted = arrow_columns(self._schema, columns)
+        encoding = arrow_encoding([self._schema], columns)
         n_rows = opening("data", lambda: sum(batch.num_rows for batch in reader))
         if n_rows and not self._gives_rows_again():
             raise ArgumentError(
                 "data is a stream that can be read only once, but a release reads it several times; "
                 "give a table or files."
             )
-        super().__init__(n_rows, wanted)
+        super().__init__(n_rows, encoding)
 
     def _open(self) -> Any:
         return self._readers.from_stream(self._data)
@@ -231,7 +237,7 @@ class StreamSource(Table):
             reader = self._open()
             if reader.schema != self._schema:
                 raise SourceChangedError("the columns or types of data have changed since it was opened.")
-            return pieces_of(reader, self._columns)
+            return pieces_of(reader, self._encoding.raw)
 
         return [stream]
 
@@ -242,18 +248,18 @@ class LazySource(Table):
     Parameters
     ----------
     data : polars.LazyFrame
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         if not hasattr(data, "collect_batches"):
             raise ArgumentError("lazy frames need polars 1.34 or newer; update it, or collect() the frame.")
         frame = nw.from_native(data)
-        wanted = frame_columns(opening("data", frame.collect_schema), columns)
+        encoding = frame_encoding(opening("data", frame.collect_schema), columns)
         n_rows = opening("data", lambda: frame.select(nw.len()).collect().item())
-        super().__init__(int(n_rows), wanted)
-        self._data = data.select(wanted)
+        super().__init__(int(n_rows), encoding)
+        self._data = data.select(encoding.raw)
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         del task
@@ -261,16 +267,16 @@ class LazySource(Table):
         def stream() -> Iterator[Piece]:
             first_row = 0
             for batch in self._data.collect_batches(
-                chunk_size=batch_rows(len(self._columns)), maintain_order=True, lazy=True
+                chunk_size=batch_rows(len(self._encoding.raw)), maintain_order=True, lazy=True
             ):
                 frame = nw.from_native(batch, eager_only=True)
-                yield Piece(first_row, len(frame), partial(self._numbers, frame))
+                yield Piece(first_row, len(frame), partial(self._cells, frame))
                 first_row += len(frame)
 
         return [stream]
 
-    def _numbers(self, frame: nw.DataFrame[Any]) -> Block:
-        return [to_numbers(frame.get_column(name)) for name in self._columns]
+    def _cells(self, frame: nw.DataFrame[Any]) -> Sequence[Cells]:
+        return [to_cells(frame.get_column(name)) for name in self._encoding.raw]
 
 
 def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:

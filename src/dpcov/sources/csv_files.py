@@ -24,11 +24,12 @@ import numpy as np
 
 from dpcov._extras import require
 from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Block, RowTask
+from dpcov.core import ArgumentError, RowTask
 from dpcov.sources._scan import Piece, Stream
-from dpcov.sources._table import Table, chosen_columns
+from dpcov.sources._table import Table
 from dpcov.sources.arrow import opening
 from dpcov.sources.csv_records import Records, read_records
+from dpcov.sources.encoding import Cells, Columns, ColumnType, resolve
 
 # So few fields are parsed again with one that Arrow refuses: too few to be seen in the time of a block.
 _PARSED_AT_ONCE = 256
@@ -44,12 +45,13 @@ class CsvSource(Table):
         Files with the same header.
     check_unchanged : callable
         Raises `SourceChangedError` if a file is not the one that was opened.
-    columns : sequence of str
-        Which columns to use. A CSV file does not say which of them hold numbers.
+    columns : sequence of str or mapping
+        Which columns to use, and their kinds if it is a mapping. A CSV file does not say which of
+        them hold numbers.
     """
 
     def __init__(
-        self, paths: Sequence[str], check_unchanged: Callable[[], None], columns: Sequence[str] | None = None
+        self, paths: Sequence[str], check_unchanged: Callable[[], None], columns: Columns = None
     ) -> None:
         self._csv = require("pyarrow.csv", "arrow")
         headers = [opening(path, partial(_header, path)) for path in paths]
@@ -63,13 +65,14 @@ class CsvSource(Table):
                 "a CSV file does not say which of its columns hold numbers; choose columns"
                 + (f" among: {', '.join(self._header)}." if listed else ".")
             )
-        wanted = chosen_columns(columns, self._header, self._header, listed=listed)
+        present = [(name, ColumnType("anything")) for name in self._header]
+        encoding = resolve(columns, present, listed=listed)
         self._files: list[tuple[str, int]] = []
         n_rows = 0
         for path in paths:
             self._files.append((path, n_rows))
             n_rows += opening(path, partial(_count, path))
-        super().__init__(n_rows, wanted, check_unchanged=check_unchanged)
+        super().__init__(n_rows, encoding, check_unchanged=check_unchanged)
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         del task
@@ -77,12 +80,12 @@ class CsvSource(Table):
 
     def _stream(self, path: str, first_row: int) -> Iterator[Piece]:
         for records in _rows(path):
-            yield Piece(first_row, len(records), partial(self._numbers, records))
+            yield Piece(first_row, len(records), partial(self._cells, records))
             first_row += len(records)
 
-    def _numbers(self, records: Records) -> Block:
+    def _cells(self, records: Records) -> Sequence[Cells]:
         texts = self._read(records.tidy(len(self._header)))
-        return [_parse(texts.column(name).combine_chunks()) for name in self._columns]
+        return [_parse(texts.column(name).combine_chunks()) for name in self._encoding.raw]
 
     def _read(self, text: bytes) -> Any:
         """Return the chosen columns as text, with null for what stands for a missing value."""
@@ -94,8 +97,8 @@ class CsvSource(Table):
             ),
             parse_options=self._csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
             convert_options=self._csv.ConvertOptions(
-                column_types=dict.fromkeys(self._columns, "string"),
-                include_columns=list(self._columns),
+                column_types=dict.fromkeys(self._encoding.raw, "string"),
+                include_columns=list(self._encoding.raw),
                 strings_can_be_null=True,
                 check_utf8=False,
             ),
