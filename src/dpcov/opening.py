@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypedDict, Unpack
 
@@ -42,6 +42,8 @@ class Access(TypedDict, total=False):
         kinds as well.
     bounds : mapping, optional
         Public lower and upper ends of columns, by name; values beyond are moved to the nearest end.
+    terms : sequence of str, optional
+        Products, powers and logarithms of columns that join them.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the answer NOT private.
     progress : bool, optional
@@ -58,6 +60,7 @@ class Access(TypedDict, total=False):
 
     columns: Columns
     bounds: Bounds | None
+    terms: Sequence[str]
     rng: np.random.Generator | None
     progress: bool | None
     ledger: Ledger | str | os.PathLike[str] | None
@@ -104,7 +107,7 @@ def opened(
         allow_seeded=access.get("allow_seeded", False),
     )
     bars = ScanBars(show=access.get("progress"), expected=scans)
-    source = open_source(data, declared(access.get("columns"), access.get("bounds")))
+    source = open_source(data, declared(access.get("columns"), access.get("bounds"), access.get("terms", ())))
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:
         check_size(source.n_rows, len(source.columns) + constant)

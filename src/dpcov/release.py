@@ -7,7 +7,7 @@ import os
 import platform
 import tempfile
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -206,6 +206,7 @@ def release(
     delta: Number | None = None,
     columns: Columns = None,
     bounds: Bounds | None = None,
+    terms: Sequence[str] = (),
     method: str = "whitening",
     intercept: bool = True,
     allow_unvetted: bool = False,
@@ -238,10 +239,13 @@ def release(
         The budget in zero-concentrated differential privacy, instead of `epsilon`.
     columns : sequence of str or mapping, optional
         Which columns to use; for an array, their names. CSV files need it. A mapping tells what they hold as
-        well, such as ``{"age": dpcov.number(0, 120), "late": dpcov.flag()}``.
+        well, such as ``{"age": dpcov.number(0, 120), "sex": dpcov.category(["f", "m"])}``.
     bounds : mapping, optional
         Lower and upper ends of columns of numbers, such as ``{"age": (0, 120)}``; values beyond are moved to
         the nearest end. They must be public, and not come from the rows.
+    terms : sequence of str, optional
+        Products, powers and logarithms of columns that join them, such as ``["age^2", "age:sex"]`` and
+        ``["log(income)"]``.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
@@ -303,8 +307,8 @@ def release(
     checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
     with opened(
         data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
-        bounds=bounds, rng=rng, progress=progress, ledger=ledger, dataset=dataset, purpose=purpose,
-        allow_seeded=allow_seeded,
+        bounds=bounds, terms=terms, rng=rng, progress=progress, ledger=ledger, dataset=dataset,
+        purpose=purpose, allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)

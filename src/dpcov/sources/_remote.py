@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import DpcovError, RowTask, SourceChangedError, SourceError
 from dpcov.sources._scan import add_totals
-from dpcov.sources.arrays import ArraySource, FrameSource, frame_encoding
+from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.encoding import Encoding
 
 
@@ -50,10 +50,10 @@ def keep(packed: bytes) -> bytes:
 
 
 def measure(part: Any, encoding: Encoding) -> Measure:
-    """Count the rows of a partition, and see whether its columns are there and numeric."""
+    """Count the rows of a partition, and see whether its columns are there, of whatever types."""
     try:
         if not isinstance(part, np.ndarray):
-            frame_encoding(nw.from_native(part, eager_only=True).schema, encoding.raw)
+            nw.from_native(part, eager_only=True).select(encoding.raw)
         return Measure(len(part))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
         return Measure(0, _public(error))

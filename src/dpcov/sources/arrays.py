@@ -16,6 +16,7 @@ from dpcov.core import ArgumentError, RowTask
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
 from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, declared, resolve
+from dpcov.sources.encoding.cells import series_cells
 
 _SPAN_ROWS = 1 << 16
 
@@ -88,12 +89,12 @@ class FrameSource(_InMemory):
     def __init__(
         self, frame: nw.DataFrame[Any], columns: Columns = None, *, threads: int | None = None
     ) -> None:
-        encoding = frame_encoding(frame.schema, columns)
+        encoding = frame_encoding(frame.schema, columns, nw.to_native(frame))
         super().__init__(len(frame), encoding, threads=threads)
         self._series = [frame.get_column(name) for name in encoding.raw]
 
     def _rows(self, first: int, last: int) -> Sequence[Cells]:
-        return [to_cells(series[first:last]) for series in self._series]
+        return [series_cells(series[first:last]) for series in self._series]
 
 
 def check_array(dimensions: int, dtype: np.dtype[Any]) -> None:
@@ -118,21 +119,24 @@ def array_encoding(columns: Columns, n_columns: int, dtype: np.dtype[Any]) -> En
     return resolve(schema, [(name, found) for name in names])
 
 
-def frame_encoding(schema: Mapping[str, DType], columns: Columns) -> Encoding:
-    """Return how to read a dataframe."""
+def frame_encoding(schema: Mapping[str, DType], columns: Columns, native: Any = None) -> Encoding:
+    """Return how to read a dataframe; a `native` one of pandas tells the levels of its categories."""
     if not all(isinstance(name, str) for name in schema):
         raise ArgumentError("data has column names that are no strings; rename its columns first.")
-    return resolve(columns, [(name, _column_type(dtype)) for name, dtype in schema.items()])
+    return resolve(columns, [(name, _column_type(name, dtype, native)) for name, dtype in schema.items()])
 
 
-def _column_type(dtype: DType) -> ColumnType:
+def _column_type(name: str, dtype: DType, native: Any) -> ColumnType:
     if isinstance(dtype, nw.Boolean):
         return ColumnType("flag")
-    return ColumnType("number" if dtype.is_numeric() else "else")
-
-
-def to_cells(series: nw.Series[Any]) -> Cells:
-    """Convert without an error that could depend on a value; a missing number becomes NaN."""
-    if isinstance(series.dtype, nw.Boolean | nw.Decimal | nw.Int128 | nw.UInt128):
-        series = series.cast(nw.Float64)
-    return series.to_numpy()
+    if dtype.is_numeric():
+        return ColumnType("number")
+    if isinstance(dtype, nw.Date | nw.Datetime):
+        return ColumnType("date")
+    if isinstance(dtype, nw.Enum):
+        return ColumnType("text", tuple(dtype.categories))
+    if isinstance(dtype, nw.Categorical) and hasattr(native, "dtypes"):
+        levels = getattr(native.dtypes[name], "categories", None)
+        return ColumnType("text", None if levels is None else tuple(levels.tolist()))
+    # Whether pandas has text or objects in a column, narwhals finds out from values: both are one here.
+    return ColumnType("text" if isinstance(dtype, nw.String | nw.Categorical | nw.Object) else "else")

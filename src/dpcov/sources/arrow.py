@@ -9,12 +9,12 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpcov._extras import require
-from dpcov.arrays import Array
 from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream, quietly
 from dpcov.sources._table import Table
-from dpcov.sources.arrays import frame_encoding, to_cells
-from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, resolve
+from dpcov.sources.arrays import frame_encoding
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, Kind, resolve
+from dpcov.sources.encoding.cells import arrow_cells, is_number, is_text, series_cells
 
 _BATCH_ENTRIES = 1 << 21
 _SHORTEST_BATCH = 1024
@@ -26,48 +26,36 @@ def batch_rows(n_columns: int) -> int:
     return max(_SHORTEST_BATCH, _BATCH_ENTRIES // n_columns)
 
 
-def is_number(dtype: Any) -> bool:
-    """Whether an Arrow type stands for numbers."""
-    types = require("pyarrow", "arrow").types
-    return bool(
-        types.is_integer(dtype)
-        or types.is_floating(dtype)
-        or types.is_boolean(dtype)
-        or types.is_decimal(dtype)
-    )
-
-
-def is_number_or_null(dtype: Any) -> bool:
-    """Whether an Arrow type stands for numbers, or for missing values alone."""
-    return is_number(dtype) or bool(require("pyarrow", "arrow").types.is_null(dtype))
-
-
 def arrow_encoding(schemas: Sequence[Any], columns: Columns) -> Encoding:
     """Return how to read columns of the first schema; a column without type has that of the others."""
-    found = {
-        field.name: _column_type(field.type)
-        for schema in reversed(schemas)
-        for field in schema
-        if not require("pyarrow", "arrow").types.is_null(field.type)
-    }
-    return resolve(columns, [(name, found.get(name, ColumnType("else"))) for name in schemas[0].names])
+    found: dict[str, ColumnType] = {}
+    for field in (field for schema in schemas for field in schema):
+        own, first = arrow_type(field.type), found.setdefault(field.name, arrow_type(field.type))
+        # Numbers may be booleans in some files, and missing values have no type.
+        if first.holds == "nothing" or (first.holds, own.holds) == ("flag", "number"):
+            found[field.name] = own
+    return resolve(columns, [(name, found[name]) for name in schemas[0].names])
 
 
-def _column_type(dtype: Any) -> ColumnType:
-    if require("pyarrow", "arrow").types.is_boolean(dtype):
+def arrow_type(dtype: Any) -> ColumnType:
+    """Return what an Arrow type stands for."""
+    types = require("pyarrow", "arrow").types
+    if types.is_dictionary(dtype):
+        return arrow_type(dtype.value_type)
+    if types.is_null(dtype):
+        return ColumnType("nothing")
+    if types.is_boolean(dtype):
         return ColumnType("flag")
+    if types.is_date(dtype) or types.is_timestamp(dtype):
+        return ColumnType("date")
+    if is_text(dtype):
+        return ColumnType("text")
     return ColumnType("number" if is_number(dtype) else "else")
 
 
 def batch_cells(batch: Any, names: Sequence[str]) -> Sequence[Cells]:
-    """Return columns of a record batch; missing numbers become NaN, in place if none are."""
-    return [_to_floats(batch.column(name)) for name in names]
-
-
-def _to_floats(column: Any) -> Array:
-    floats = column.cast("float64", safe=False)
-    numbers: Array = floats.to_numpy(zero_copy_only=False)
-    return numbers
+    """Return columns of a record batch."""
+    return [arrow_cells(batch.column(name)) for name in names]
 
 
 def pieces_of(batches: Iterator[Any], names: Sequence[str], first_row: int = 0) -> Iterator[Piece]:
@@ -96,7 +84,7 @@ class DatasetSource(Table):
         encoding = arrow_encoding([dataset.schema, *schemas.values()], columns)
         self._dataset = dataset
         self._files: list[Any] = []
-        if _types_differ(dataset.schema, schemas, encoding.raw):
+        if _types_differ(dataset.schema, schemas, encoding):
             # Arrow would convert to the dataset's types, which may fail on a value: each file keeps its own.
             try:
                 self._files = list(dataset.get_fragments())
@@ -179,19 +167,23 @@ def _file_schemas(dataset: Any) -> dict[str, Any]:
     return schemas
 
 
-def _types_differ(common: Any, schemas: Mapping[str, Any], wanted: Sequence[str]) -> bool:
-    """Whether a file has a column in another type than the dataset; each type must be one of numbers."""
+def check_type(path: str, name: str, kind: Kind, dtype: Any) -> None:
+    """Raise an `ArgumentError` if the type of a file's column is not one that its kind reads."""
+    found = arrow_type(dtype).holds
+    if found != "nothing" and found not in kind.reads:
+        raise ArgumentError(f"column {name} is {dtype} in {path}; it must be of one kind in every file.")
+
+
+def _types_differ(common: Any, schemas: Mapping[str, Any], encoding: Encoding) -> bool:
+    """Whether a file has a column in another type than the dataset; its kind must read each of them."""
     differ = False
     for path, schema in schemas.items():
-        for name in wanted:
+        for name, kind in zip(encoding.raw, encoding.kinds, strict=True):
             index = schema.get_field_index(name)
             if index < 0:
                 continue
             found = schema.field(index).type
-            if not is_number_or_null(found):
-                raise ArgumentError(
-                    f"{path} has column {name} as {found}; it must hold numbers in every file."
-                )
+            check_type(path, name, kind, found)
             differ |= found != common.field(name).type
     return differ
 
@@ -276,7 +268,7 @@ class LazySource(Table):
         return [stream]
 
     def _cells(self, frame: nw.DataFrame[Any]) -> Sequence[Cells]:
-        return [to_cells(frame.get_column(name)) for name in self._encoding.raw]
+        return [series_cells(frame.get_column(name)) for name in self._encoding.raw]
 
 
 def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:

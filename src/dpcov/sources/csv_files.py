@@ -20,10 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpcov._extras import require
-from dpcov.arrays import Array
 from dpcov.core import ArgumentError, RowTask
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
@@ -31,8 +28,6 @@ from dpcov.sources.arrow import opening
 from dpcov.sources.csv_records import Records, read_records
 from dpcov.sources.encoding import Cells, Columns, ColumnType, resolve
 
-# So few fields are parsed again with one that Arrow refuses: too few to be seen in the time of a block.
-_PARSED_AT_ONCE = 256
 _NO_NAMES = ("na", "n/a", "nan", "null", "none", "inf", "infinity")
 
 
@@ -65,7 +60,7 @@ class CsvSource(Table):
                 "a CSV file does not say which of its columns hold numbers; choose columns"
                 + (f" among: {', '.join(self._header)}." if listed else ".")
             )
-        present = [(name, ColumnType("anything")) for name in self._header]
+        present = [(name, ColumnType("unsaid")) for name in self._header]
         encoding = resolve(columns, present, listed=listed)
         self._files: list[tuple[str, int]] = []
         n_rows = 0
@@ -85,10 +80,10 @@ class CsvSource(Table):
 
     def _cells(self, records: Records) -> Sequence[Cells]:
         texts = self._read(records.tidy(len(self._header)))
-        return [_parse(texts.column(name).combine_chunks()) for name in self._encoding.raw]
+        return [texts.column(name).combine_chunks() for name in self._encoding.raw]
 
     def _read(self, text: bytes) -> Any:
-        """Return the chosen columns as text, with null for what stands for a missing value."""
+        """Return the chosen columns as text."""
         arrow = require("pyarrow", "arrow")
         return self._csv.read_csv(
             arrow.py_buffer(text),
@@ -99,7 +94,6 @@ class CsvSource(Table):
             convert_options=self._csv.ConvertOptions(
                 column_types=dict.fromkeys(self._encoding.raw, "string"),
                 include_columns=list(self._encoding.raw),
-                strings_can_be_null=True,
                 check_utf8=False,
             ),
         )
@@ -139,23 +133,3 @@ def _rows(path: str) -> Iterator[Records]:
 
 def _count(path: str) -> int:
     return sum(len(records) for records in _rows(path))
-
-
-def _parse(texts: Any) -> Array:
-    """Parse a column of text; where Arrow refuses a field, `_number` parses it, and agrees on all others."""
-    numbers = np.empty(len(texts))
-    for first in range(0, len(texts), _PARSED_AT_ONCE):
-        some = texts.slice(first, _PARSED_AT_ONCE)
-        try:
-            parsed = some.cast("float64").to_numpy(zero_copy_only=False)
-        except require("pyarrow", "arrow").ArrowInvalid:
-            parsed = [_number(text) for text in some.cast("binary").to_pylist()]
-        numbers[first : first + _PARSED_AT_ONCE] = parsed
-    return numbers
-
-
-def _number(text: bytes | None) -> float:
-    try:
-        return float("nan") if text is None else float(text)
-    except ValueError:
-        return float("nan")

@@ -47,7 +47,7 @@ class DaskSource:
             self._encoding = array_encoding(columns, data.shape[1], data.dtype)
             self._parts = list(data.rechunk({1: -1}).to_delayed()[:, 0])
         else:
-            self._encoding = frame_encoding(nw.from_native(data).collect_schema(), columns)
+            self._encoding = frame_encoding(nw.from_native(data).collect_schema(), columns, data)
             self._parts = list(data[list(self._encoding.raw)].to_delayed())
         measures = self._measure()
         self._lengths = [found.n_rows for found in measures]

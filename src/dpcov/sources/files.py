@@ -13,7 +13,7 @@ from dpcov._extras import require
 from dpcov.core import ArgumentError, RowTask, Source, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
-from dpcov.sources.arrow import arrow_encoding, batch_rows, is_number_or_null, opening, pieces_of
+from dpcov.sources.arrow import arrow_encoding, batch_rows, check_type, opening, pieces_of
 from dpcov.sources.csv_files import CsvSource
 from dpcov.sources.encoding import Columns, Encoding
 
@@ -221,18 +221,16 @@ class ArrowFileSource(Table):
 
 
 def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Columns) -> Encoding:
-    """Return how to read files; every file must have the columns as numbers, of whatever type.
+    """Return how to read files; every file must have the columns, each in types that its kind reads.
 
     One missing value turns a column of whole numbers into floats, and a file of missing values alone has no
     type: what a file's type is may depend on rows, and numbers of all types are read as float64.
     """
     encoding = arrow_encoding(schemas, columns)
     for path, schema in zip(paths, schemas, strict=True):
-        for name in encoding.raw:
+        for name, kind in zip(encoding.raw, encoding.kinds, strict=True):
             index = schema.get_field_index(name)
-            found = schema.field(index).type if index >= 0 else "missing"
-            if index < 0 or not is_number_or_null(found):
-                raise ArgumentError(
-                    f"column {name} is {found} in {path}; it must hold numbers in every file."
-                )
+            if index < 0:
+                raise ArgumentError(f"column {name} is missing in {path}; it must be in every file.")
+            check_type(path, name, kind, schema.field(index).type)
     return encoding

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from dpcov.arrays import Array
-from dpcov.core import Block
+from dpcov.core import ArgumentError, Block
 from dpcov.sources.encoding.cells import Cells
 from dpcov.sources.encoding.kinds import Kind, NumberKind
+from dpcov.sources.encoding.terms import Term
 
 
 @dataclass(frozen=True)
@@ -24,27 +25,43 @@ class Encoding:
         The columns that are read.
     kinds : tuple of Kind
         What each of them holds.
+    terms : tuple of Term
+        What joins them.
     """
 
     raw: tuple[str, ...]
     kinds: tuple[Kind, ...]
+    terms: tuple[Term, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.columns)) != len(self.columns):
+            twice = next(name for i, name in enumerate(self.columns) if name in self.columns[:i])
+            raise ArgumentError(f"two columns would be called {twice}; rename one first.")
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The names of the columns of numbers that each column becomes."""
+        return {raw: kind.names(raw) for raw, kind in zip(self.raw, self.kinds, strict=True)}
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns of numbers."""
-        return tuple(name for raw, kind in zip(self.raw, self.kinds, strict=True) for name in kind.names(raw))
+        own = [name for names in self.parts.values() for name in names]
+        return (*own, *(name for term in self.terms for name in term.names(self.parts)))
 
     @cached_property
     def bounds(self) -> Array:
         """The public lower and upper ends of `columns`, shape (columns, 2); infinite where none is known."""
-        ends = np.array([ends for kind in self.kinds for ends in kind.bounds()], dtype=np.float64)
-        ends = ends.reshape(len(self.columns), 2)
-        ends.setflags(write=False)
-        return ends
+        own = {raw: kind.bounds() for raw, kind in zip(self.raw, self.kinds, strict=True)}
+        found = [ends for kind in own.values() for ends in kind]
+        found += [ends for term in self.terms for ends in term.bounds(own)]
+        bounds = np.array(found, dtype=np.float64).reshape(len(self.columns), 2)
+        bounds.setflags(write=False)
+        return bounds
 
     @cached_property
     def _is_plain(self) -> bool:
-        return all(kind == NumberKind() for kind in self.kinds)
+        return not self.terms and all(kind == NumberKind() for kind in self.kinds)
 
     def encode(self, cells: Sequence[Cells]) -> Block:
         """Return the numbers that rows of cells become, one column after another; missing ones are NaN."""
@@ -52,8 +69,11 @@ class Encoding:
             return cells
         # Warnings would tell about rows.
         with np.errstate(all="ignore"):
-            return [
-                numbers
-                for kind, column in zip(self.kinds, cells, strict=True)
-                for numbers in kind.encode(column)
-            ]
+            own = {
+                raw: kind.encode(column)
+                for raw, kind, column in zip(self.raw, self.kinds, cells, strict=True)
+            }
+            found = [numbers for columns in own.values() for numbers in columns]
+            for term in self.terms:
+                found += term.encode(own)
+        return found

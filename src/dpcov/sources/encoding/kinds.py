@@ -5,21 +5,29 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpcov import checks
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError
-from dpcov.sources.encoding.cells import Cells, to_floats
+from dpcov.sources.encoding.cells import Cells
+from dpcov.sources.encoding.texts import numbers_in, places_among
 
 Ends = tuple[float, float]
+
+_NO = ("f", "false", "n", "no", "0", "0.0")
+_YES = ("t", "true", "y", "yes", "1", "1.0")
 
 UNBOUNDED: Ends = (-math.inf, math.inf)
 
 
 class Kind(ABC):
     """What a column holds. All of it is public, and none of it comes from rows."""
+
+    reads: ClassVar[frozenset[str]]
+    """What a column may hold, by its type, to be read as this kind: see `ColumnType`."""
 
     @abstractmethod
     def names(self, column: str) -> tuple[str, ...]:
@@ -37,6 +45,8 @@ class Kind(ABC):
 @dataclass(frozen=True)
 class NumberKind(Kind):
     """Numbers, clipped to public bounds where there are any; see `number`."""
+
+    reads = frozenset({"number", "flag", "text"})
 
     lower: float | None = None
     upper: float | None = None
@@ -67,7 +77,7 @@ class NumberKind(Kind):
 
     def encode(self, cells: Cells) -> list[Array]:
         """Return the numbers, clipped; what is not finite is missing."""
-        numbers = to_floats(cells)
+        numbers = _numbers(cells)
         if self.ends != UNBOUNDED:
             numbers = np.asarray(numbers, dtype=np.float64)
             numbers = np.where(np.isfinite(numbers), np.clip(numbers, *self.ends), np.nan)
@@ -77,6 +87,8 @@ class NumberKind(Kind):
 @dataclass(frozen=True)
 class FlagKind(Kind):
     """Yes or no, as 1 or 0; see `flag`."""
+
+    reads = frozenset({"number", "flag", "text"})
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the name itself."""
@@ -88,8 +100,15 @@ class FlagKind(Kind):
 
     def encode(self, cells: Cells) -> list[Array]:
         """Return 0, 1, or NaN for what is neither."""
-        numbers = np.asarray(to_floats(cells), dtype=np.float64)
-        return [np.where((numbers == 0) | (numbers == 1), numbers, np.nan)]
+        if isinstance(cells, np.ndarray):
+            numbers = np.asarray(cells, dtype=np.float64)
+            return [np.where((numbers == 0) | (numbers == 1), numbers, np.nan)]
+        places = places_among(cells, [*_NO, *_YES], any_case=True)
+        return [np.where(places < 0, np.nan, places >= len(_NO))]
+
+
+def _numbers(cells: Cells) -> Array:
+    return cells if isinstance(cells, np.ndarray) else numbers_in(cells)  # type: ignore[return-value]
 
 
 def number(lower: float | None = None, upper: float | None = None) -> NumberKind:
@@ -118,7 +137,7 @@ def number(lower: float | None = None, upper: float | None = None) -> NumberKind
 
 
 def flag() -> FlagKind:
-    """Say that a column holds yes or no.
+    """Say that a column holds yes or no: booleans, 1 and 0, or in text also t/f, true/false, y/n, yes/no.
 
     Examples
     --------
