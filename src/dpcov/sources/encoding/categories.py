@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov import checks
 from dpcov.arrays import Array
+from dpcov.checks import flag as checked_flag
 from dpcov.core import ArgumentError
 from dpcov.sources.encoding.cells import Cells
 from dpcov.sources.encoding.kinds import Ends, Kind
@@ -34,7 +34,7 @@ class CategoryKind(Kind):
     other: bool = True
 
     def __post_init__(self) -> None:
-        checks.flag(self.other, "other")
+        checked_flag(self.other, "other")
         if self.levels is None:
             return
         if isinstance(self.levels, str | bytes) or not isinstance(self.levels, Sequence):

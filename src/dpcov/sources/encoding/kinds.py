@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcov import checks
 from dpcov.arrays import Array
+from dpcov.checks import number as checked_number
 from dpcov.core import ArgumentError
 from dpcov.sources.encoding.cells import Cells
 from dpcov.sources.encoding.texts import numbers_in, places_among
@@ -54,7 +54,7 @@ class NumberKind(Kind):
     def __post_init__(self) -> None:
         for name, end in (("lower", self.lower), ("upper", self.upper)):
             if end is not None:
-                object.__setattr__(self, name, checks.number(end, name))
+                object.__setattr__(self, name, checked_number(end, name))
         lower, upper = self.ends
         if not lower < upper:
             raise ArgumentError(f"lower must be below upper, got {lower:g} and {upper:g}.")
