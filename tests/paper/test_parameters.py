@@ -80,9 +80,9 @@ def two_heaps(share: float, ratio: float, n_rows: int = 4000) -> Rows:
     return np.where(np.arange(n_rows) < share * n_rows, 1.0, math.sqrt(ratio))[:, None]
 
 
-def answer_for(rows: Rows, **options: Any) -> dpcov.Subsamplability:
+def answer_for(rows: Rows, **options: Any) -> Any:
     given: dict[str, Any] = {"m": 1, "epsilon": 5, "delta": 1e-6, "radius": 10.0, **options}
-    return dpcov.subsamplability(rows, **given, intercept=False, rng=np.random.default_rng(0))
+    return dpcov.subsamplability(rows, **given, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.3])

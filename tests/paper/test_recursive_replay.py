@@ -102,5 +102,5 @@ def test_every_call_has_the_maps_directions_and_scalars_of_the_paper(
     shrunk = [int((call.factors < 1 - 1e-6).sum()) for call in calls]
     assert shrunk[0] < shrunk[len(calls) // 2] < shrunk[-1] < len(rows)
     if rho > 1:
-        scale = np.linalg.norm(expected, 2)
+        scale = float(np.linalg.norm(expected, 2))
         np.testing.assert_allclose(found, expected, atol=1e-3 * scale)
