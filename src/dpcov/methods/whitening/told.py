@@ -8,9 +8,9 @@ and ``L = R^2 / (m (1 + alpha))``. If ``A <= L I``, no row of P is longer than R
 as ``S_P >= (1 - alpha) A``: the paper's Lemma 3.8, for a beta of at most `Told.largest_beta`.
 
 *Given the definition, a clipped matrix shows that.* Suppose that A has an eigenvalue ``l > L`` with direction
-v. A row of P has at most the length ``sqrt(l m (1 + alpha))``, so clipping leaves it at least ``L / l`` of its
-square, and the clipped rows have at least ``(L / l) (1 - alpha) l = (1 - alpha) L`` along v. So a clipped second
-moment below ``(1 - alpha) L`` shows that ``A <= L I``. In a frame of unit u the radius is chosen for
+v. A row of P has at most the length ``sqrt(l m (1 + alpha))``, so clipping leaves it at least ``L / l`` of
+its square, and the clipped rows have at least ``(L / l) (1 - alpha) l = (1 - alpha) L`` along v. So a clipped
+second moment below ``(1 - alpha) L`` shows that ``A <= L I``. In a frame of unit u the radius is chosen for
 ``(1 - alpha) L = 1.6 u^2``.
 
 *It is no evidence for the definition itself.* For that, rows beyond R are counted: a table that keeps to it
@@ -139,6 +139,6 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     beta = largest if told.beta is None else told.beta
     return error, (
         f"With probability {1 - _FAILURE:g} the result is at least {max(1 - error, 0):.4g} times the second "
-        f"moment without the tail, in every direction, and at most {1 + error:.4g} times that of all rows: if "
-        f"the table is ({told.m:g}, {told.alpha:g}, {beta:.3g})-subsamplable."
+        f"moment without the tail, in every direction, and at most {1 + error:.4g} times that of all rows: "
+        f"if the table is ({told.m:g}, {told.alpha:g}, {beta:.3g})-subsamplable."
     )
