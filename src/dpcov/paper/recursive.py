@@ -132,8 +132,8 @@ def _promise(curator: Curator, rho: float, told: dict[str, Any], constants: str)
     else:
         most = largest_beta(alpha, m, told["radius"], told["least_eigenvalue"])
         words = (
-            f"With probability {1 - _FAILURE:g} the result is at least {max(1 - error, 0):.3g} times the "
-            f"second moment without the tail, in every direction, and at most {1 + error:.3g} times that of "
+            f"With probability {1 - _FAILURE:g} the result is at least {max(1 - error, 0):.4g} times the "
+            f"second moment without the tail, in every direction, and at most {1 + error:.4g} times that of "
             f"all rows: if the table is ({m:g}, {alpha:g}, {most:.3g})-subsamplable, no row is longer than "
             f"{told['radius']:.4g}, and the least eigenvalue is at least {told['least_eigenvalue']:.4g}."
         )
