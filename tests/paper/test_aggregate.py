@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,25 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "small budget": ({"rho": 0.01}, "needs at least"),
     "small delta": ({"delta": 1e-30}, "larger delta"),
 }
+
+
+def test_a_refusal_names_a_setting_that_is_not_refused() -> None:
+    def refusal(n_rows: int, m: int, d: int = 1) -> str:
+        budget = Budget(resolve_budget(rho=4, delta=1e-6))
+        subject = Stopping(ArraySource(np.zeros((n_rows, d))), budget, OSEntropy())
+        with pytest.raises(dpcov.ArgumentError) as refused:
+            estimate_aggregate(subject, m=m, alpha=0.2, radius=6.0)
+        return str(refused.value)
+
+    named = re.search("m=([0-9]+) or less", refusal(300_000, 500))
+    assert named is not None
+    for m in (int(named[1]), int(named[1]) // 2):
+        subject = Stopping(
+            ArraySource(np.zeros((300_000, 1))), Budget(resolve_budget(rho=4, delta=1e-6)), OSEntropy()
+        )
+        with pytest.raises(Asked):
+            estimate_aggregate(subject, m=m, alpha=0.2, radius=6.0)
+    assert "No m will do for fewer than" in refusal(1000, 500)
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)

@@ -121,13 +121,14 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
             math.inf,
             f"None: beta={told.beta:g} is larger than {largest:.3g}, so the tail may carry too much.",
         )
-    if run.contamination or estimate.noise is None:
+    if run.contamination:
         return math.inf, "None: it is about all rows, and rows beyond the region were dropped."
-    shrinkage = estimate.diagnostics["shrinkage"]
-    sigma = estimate.noise.sigma / math.sqrt(1 - shrinkage)
+    facts = estimate.diagnostics
+    # Of the noise before it was shrunk; a hair more, as rows are rounded to a grid.
+    sigma = 1.001 * region.radius**2 / (run.n * math.sqrt(facts["released_share"] * run.rho))
     # The noise itself, in all but `_FAILURE` of releases; shrinking moves no direction by more than its norm.
     noise = sigma * (math.sqrt(2 * run.d) + math.sqrt(2 * math.log(2 / _FAILURE)))
-    off = noise + (noise_norm(run.d, sigma) if shrinkage else 0.0)
+    off = noise + (noise_norm(run.d, sigma) if facts["shrinkage"] else 0.0)
     values = np.linalg.eigvalsh(white.rows @ estimate.second_moment @ white.rows.T)
     level = region.radius**2 / (told.m * (1 + told.alpha))
     least = float(values[0]) - off

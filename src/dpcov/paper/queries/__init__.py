@@ -6,7 +6,7 @@ Each is an object with its cost, its row task and its noise; the proof notes sta
 from dpcov.paper.queries.aggregate import Aggregate, NoisyAggregate, aggregate_noise_scale
 from dpcov.paper.queries.agreement import Agreement, NoisyAgreement, agreement_noise
 from dpcov.paper.queries.approximate import approximate_arguments
-from dpcov.paper.queries.group_grams import check_group_size
+from dpcov.paper.queries.group_grams import check_group_size, most_groups
 from dpcov.paper.queries.least_eigenvalue import LeastEigenvalueBuckets
 from dpcov.paper.queries.multiplicative import LEAST_AGREEMENT, groups_for_noise
 from dpcov.paper.queries.shrinking import Shrinking, ShrunkGram
@@ -29,4 +29,5 @@ __all__ = [
     "check_group_size",
     "groups_for_agreement",
     "groups_for_noise",
+    "most_groups",
 ]

@@ -16,7 +16,7 @@ from dpcov.core.budget import Number
 from dpcov.core.query import Table, whole_number
 from dpcov.paper.queries.agreement import NoisyAgreement, check_distance, noisy_agreement
 from dpcov.paper.queries.approximate import approximate_arguments, approximate_cost
-from dpcov.paper.queries.group_grams import GroupQuery, check_group_size
+from dpcov.paper.queries.group_grams import GroupQuery, check_group_size, most_groups
 from dpcov.paper.queries.groups import agreeing_groups, compared_groups
 from dpcov.paper.queries.laplace import truncation_bound
 from dpcov.paper.queries.multiplicative import (
@@ -156,9 +156,27 @@ def aggregate_noise_scale(
                 f"subsample and aggregate cannot meet delta={float(budget_delta):g} with any number of "
                 "rows; ask for a larger delta or a smaller epsilon. Nothing was spent on it."
             )
-        raise ArgumentError(
-            f"subsample and aggregate needs at least {needed * group_size} rows ({needed} groups of "
-            f"{group_size}) at this budget; the table has {n_rows}. Nothing was spent on it."
-        )
+        raise ArgumentError(_too_few(needed, group_size, n_rows, n_columns))
     check_group_size(group_size, n_rows=n_rows, n_columns=n_columns)
     return scale
+
+
+def _too_few(needed: int, group_size: int, n_rows: int, n_columns: int) -> str:
+    """Say what would do: one setting that works, if there is one."""
+    head = f"subsample and aggregate needs at least {needed} groups at this budget"
+    if needed > most_groups(n_columns):
+        return (
+            f"{head}, whose matrices of {n_columns} columns take more than 1 GB; ask for a larger budget or "
+            "fewer columns. Nothing was spent on it."
+        )
+    fitting = n_rows // needed
+    # Fewer rows than columns have a singular second moment, and agree with no others.
+    advice = (
+        f"with these rows, m={fitting} or less makes enough of them"
+        if fitting >= n_columns
+        else f"no m will do for fewer than {needed * n_columns} rows"
+    )
+    return (
+        f"{head}, that is {needed * group_size} rows for groups of m={group_size}; the table has {n_rows}. "
+        f"{advice[0].upper()}{advice[1:]}. Nothing was spent on it."
+    )

@@ -22,14 +22,20 @@ from dpcov.paper.queries.groups import random_groups
 _LARGEST_STATISTIC = 1 << 27
 
 
+def most_groups(n_columns: int) -> int:
+    """Return how many groups' matrices fit into 1 GB: more are refused."""
+    return _LARGEST_STATISTIC // n_columns**2
+
+
 def check_group_size(group_size: int, *, n_rows: int, n_columns: int) -> None:
     """Raise an `ArgumentError` if a table cannot be split into groups of this size."""
     n_groups = n_rows // whole_number(group_size, "group_size")
     if n_groups < 2:
         raise ArgumentError(f"group_size must leave at least two groups of {n_rows} rows, got {group_size}.")
-    if n_groups * n_columns**2 > _LARGEST_STATISTIC:
+    if n_groups > most_groups(n_columns):
         raise ArgumentError(
-            f"{n_groups} groups of {n_columns} columns need more than 1 GB; use larger groups."
+            f"{n_groups} groups of {n_columns} columns need more than 1 GB; use groups of at least "
+            f"{n_rows // (most_groups(n_columns) + 1) + 1} rows."
         )
 
 
