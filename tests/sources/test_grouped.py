@@ -189,7 +189,12 @@ def test_a_unit_that_is_too_long_is_never_loaded(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("data", "columns", "ids", "message"),
     [
-        (pandas_frame(), None, "whoo", "privacy_unit must be a column of data, got 'whoo'. Did you mean who"),
+        (
+            pandas_frame(),
+            None,
+            "whoo",
+            "must be a column of data, got 'whoo'. Did you mean 'who'",
+        ),
         (pandas_frame(), ["a", "who"], "who", "columns must not contain who, which is the privacy_unit"),
         (pandas_frame(), None, IDS[:-1], "one id for each row"),
         (ROWS, NAMES, ROWS, "the name of a column, or one id for each row"),
