@@ -148,7 +148,9 @@ def grouped_array(
     order, ends = sort_by_unit(ids)
     check_units(len(ends))
     kept = [place for place, name in enumerate(names) if name != own]
-    inner = ArraySource(array[np.ix_(order, kept)], [names[place] for place in kept], threads=threads)
+    inner = ArraySource(
+        array[np.ix_(order, np.array(kept))], [names[place] for place in kept], threads=threads
+    )
     return GroupedTable(inner, ends, even=grouping.even)
 
 
