@@ -171,7 +171,7 @@ def test_pieces_end_where_units_do(counts: list[int], span: int) -> None:
     for piece in stream():
         assert piece.units is not None
         assert piece.first_row == len(found)
-        block = np.asarray(piece.columns())
+        block = np.asarray(piece.cells())
         starts = piece.units.ends - piece.units.counts
         found += [block[0, a:b].tolist() for a, b in zip(starts, piece.units.ends, strict=True)]
     trailing = len(counts) - len(found)
@@ -207,7 +207,7 @@ def test_a_unit_that_is_too_long_is_never_loaded(monkeypatch: pytest.MonkeyPatch
             pl.DataFrame({"a": [1.0], "who": [[1, 2]]}),
             None,
             "who",
-            "privacy_unit must be a column of text, numbers or dates",
+            "column who has a type of values that no kind reads",
         ),
     ],
 )
