@@ -14,7 +14,7 @@ from dpcov.arrays import Vector
 from dpcov.core import NoisyCount
 from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
 from dpcov.methods.whitening.restoration import Restoration
-from dpcov.methods.whitening.wrap import Agreement, Region
+from dpcov.methods.whitening.wrap import Agreement
 
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""
@@ -49,10 +49,10 @@ class Beyond:
     square: float
 
     @classmethod
-    def of(cls, counted: NoisyCount, region: Region, n_rows: int) -> Beyond:
+    def of(cls, counted: NoisyCount, agreement: Agreement, square: float) -> Beyond:
         """Take a count of them."""
         spread = math.sqrt(float(counted.variance))
-        return cls(max(float(counted.count), 0.0), spread, region.agreement, region.radius**2 / n_rows)
+        return cls(max(float(counted.count), 0.0), spread, agreement, square)
 
     @classmethod
     def none(cls) -> Beyond:

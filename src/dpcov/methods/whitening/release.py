@@ -21,6 +21,7 @@ from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
+from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 from dpcov.methods.whitening.wrap import Region, directional_count
@@ -32,24 +33,28 @@ _COUNT_HALVES = 8
 def release(run: Run, white: White, region: Region) -> Estimate:
     """Spend what is left, and say what is known about the result."""
     shape = region.shape(run.d)
-    wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
-    count, dropped = _count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
+    inside = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
+    has_constant = run.curator.has_constant
+    room = make_room(inside, region.radius, constant=has_constant)
+    wanted = room.stretch @ inside
+    count, dropped = _count_beyond(run, wanted, room.radius), directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - count.cost.rho
-    clipping = Clipping(run.map(wanted), region.radius, run.rule)
+    clipping = Clipping(run.map(wanted), room.radius, run.rule)
     answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
     share = float(left) / run.rho
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
-    has_constant = run.curator.has_constant
+    # White coordinates: heavy directions have no part of the constant, so these two commute.
+    back = np.asarray(np.linalg.solve(room.stretch, shape), dtype=np.float64)
     restoration = (
         restore_dropped(region, dropped)
         if run.contamination
-        else restore_shrunk(region, run.n, shape @ moment @ shape, counted, has_constant=has_constant)
+        else restore_shrunk(region, run.n, back @ moment @ back.T, counted, has_constant=has_constant)
     )
     shrinkage = 0.0
     if white.complete and not run.has_few_rows:
         # The rounds before say that the rows are about white here, and they cost budget too.
-        ball = np.asarray(np.linalg.inv(shape @ shape), dtype=np.float64)
+        ball = np.asarray(np.linalg.inv(back.T @ back), dtype=np.float64)
         moment, shrinkage = shrink_towards(ball, moment, answer.sigma)
     inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
@@ -60,7 +65,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
     # Outliers lie beyond on purpose.
-    beyond = Beyond.none() if run.contamination else Beyond.of(counted, region, run.n)
+    beyond = Beyond.none() if run.contamination else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
     # What is left of the noise after shrinking, on average over entries.
     sigma = answer.sigma * math.sqrt(1 - shrinkage)
     # The rounding of rows may be all that is left of a direction, too.
