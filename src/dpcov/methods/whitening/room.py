@@ -1,13 +1,14 @@
 """How much room the constant gets in the region: it pays for the means.
 
-In coordinates in which rows are ``(y, c)``, y centred and no longer than r, c the constant's coordinate, a Gram
-matrix has noise of size ``r^2 + c^2`` in every entry. A mean is an entry between y and the constant, over c:
+In coordinates in which rows are ``(y, c)``, y centred and no longer than r, c the constant's coordinate, a
+Gram matrix has noise of size ``r^2 + c^2`` in every entry. A mean is an entry between y and the constant,
+over c. With ``h = (c / r)^2`` and in units of ``1 / (n sqrt(2 rho))``:
 
-    noise of a mean      (r^2 + c^2) / (c n sqrt(2 rho)) = r (1 + h) / sqrt(h) / (n sqrt(2 rho)),   h = (c / r)^2
+    noise of a mean      (r^2 + c^2) / c = r (1 + h) / sqrt(h)
     noise of all others  1 + h times what it is without a constant.
 
-A query of its own for the sums of y, of sensitivity 2 r, that costs the others as much, has a share of 2 h of the
-budget, and noise of ``2 r / sqrt(2 h)``, which is sqrt 2 times as much. With all of the budget it has ``2 r``.
+A query of its own for the sums of y has sensitivity 2 r. If it costs the others as much, it has a share of
+2 h of the budget, and noise of ``2 r / sqrt(2 h)``: sqrt 2 times as much. With all of the budget it has 2 r.
 """
 
 from __future__ import annotations
