@@ -31,8 +31,8 @@ _CONFIDENCE = 0.95
 # direction of their own, as others may then as well, in directions below the noise.
 _EVENNESS = (0.5, 8.0)
 _BESIDE_HEAVY = 2.0
-# The sum of two squared normal variables that is exceeded 1 time in 400: counts contradict a law.
-_CONTRADICTION = 12.0
+# The sum of two squared normal variables that is exceeded 1 time in 20: counts contradict a law.
+_CONTRADICTION = 6.0
 
 
 FAR = math.sqrt(2)

@@ -170,7 +170,7 @@ def expected_loss(law: LossLaw, n_rows: int, rank: int, quantile: float, *, has_
     own = max(rank - 1 if has_constant else rank, 1)
     constant = _lost_shares(law).mean(axis=1) * law.rows / n_rows if has_constant else np.zeros(1)
     law = replace(law, directions=own)
-    middle = gammaincinv(law.evenness, 0.5) / law.evenness if own > 1 else 1.0
+    middle = float(gammaincinv(law.evenness, 0.5)) / law.evenness if own > 1 else 1.0
     return replace(
         law,
         restored=middle * loss_quantile(law, n_rows, quantile, has_constant=has_constant),
