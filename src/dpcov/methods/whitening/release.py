@@ -36,23 +36,15 @@ from dpcov.methods.whitening.wrap import Region, directional_count
 def release(run: Run, white: White, region: Region) -> Estimate:
     """Spend what is left, and say what is known about the result."""
     shape = region.shape(run.d)
-<<<<<<< HEAD
     inside = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
     has_constant = run.curator.has_constant
     room = make_room(inside, region.radius, constant=has_constant)
     wanted = room.stretch @ inside
-    counts, dropped = _count_beyond(run, wanted, room.radius), directional_count(run, max(white.rank, 1))
+    counts, dropped = count_beyond(run, wanted, room.radius), directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - sum(count.cost.rho for count in counts)
     clipping = Clipping(run.map(wanted), room.radius, run.rule)
     answer, *found = run.curator.ask(Gram(clipping, left, "the released matrix"), *counts)
     counted = Counted.of(*found)
-=======
-    wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
-    count, dropped = count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
-    left = run.curator.remaining.rho - count.cost.rho
-    clipping = Clipping(run.map(wanted), region.radius, run.rule)
-    answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
->>>>>>> main
     share = float(left) / run.rho
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
@@ -117,20 +109,11 @@ def story(run: Run) -> dict[str, Any]:
     }
 
 
-<<<<<<< HEAD
-def _count_beyond(run: Run, forms: Matrix, radius: float) -> tuple[RowsBeyond, RowsBeyond]:
+def count_beyond(run: Run, forms: Matrix, radius: float) -> tuple[RowsBeyond, RowsBeyond]:
     """Return the queries for the numbers of rows beyond the region and far beyond it."""
     # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
     grid = LogNormGrid(lowest=0, highest=1, halves=1)
     first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
-=======
-def count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
-    """Return the query for the number of rows beyond the region."""
-    centre = math.floor(math.log2(radius))
-    grid = LogNormGrid(lowest=centre - 1, highest=centre + 2, halves=_COUNT_HALVES)
-    # Edge k has bins k + 1 and later beyond it: the last edge that is not beyond the radius.
-    first_bin = int(np.searchsorted(grid.edges(), radius, side="right"))
->>>>>>> main
     rho = run.part(min(c.COUNT_SHARE, run.left / 8))
     lattice_map = run.map(forms / radius)
     return (
