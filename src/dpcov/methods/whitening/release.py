@@ -38,7 +38,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     shape = region.shape(run.d)
     inside = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
     has_constant = run.curator.has_constant
-    room = make_room(inside, region.radius, constant=has_constant)
+    room = make_room(inside, region.radius, constant=has_constant and not run.curator.grouped)
     wanted = room.stretch @ inside
     counts, dropped = count_beyond(run, wanted, room.radius), directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - sum(count.cost.rho for count in counts)

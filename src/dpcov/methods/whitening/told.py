@@ -125,9 +125,10 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     if run.contamination:
         return math.inf, "None: it is about all rows, and rows beyond the region were dropped."
     facts = estimate.diagnostics
-    # Of the noise before it was shrunk; a hair more, as rows are rounded to a grid. It is that of the region with
-    # room for the constant: back in white coordinates, which are shorter, there is no more of it.
-    radius = make_room(white.rows, region.radius, constant=run.constant).radius
+    # Of the noise before it was shrunk; a hair more, as rows are rounded to a grid. It is that of the region
+    # with room for the constant: back in white coordinates, which are shorter, there is no more of it.
+    has_constant = run.constant and not run.curator.grouped
+    radius = make_room(white.rows, region.radius, constant=has_constant).radius
     sigma = 1.001 * radius**2 / (run.n * math.sqrt(facts["released_share"] * run.rho))
     # The noise itself, in all but `_FAILURE` of releases; shrinking moves no direction by more than its norm.
     noise = sigma * (math.sqrt(2 * run.d) + math.sqrt(2 * math.log(2 / _FAILURE)))
