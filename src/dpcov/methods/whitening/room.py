@@ -48,8 +48,8 @@ def make_room(forms: Matrix, radius: float, *, constant: bool) -> Room:
     radius : float
         Where rows are clipped in them.
     constant : bool
-        Whether the last column is the constant one, the same in every row. In units of several rows it is not:
-        one of many rows would leave the region for its constant alone.
+        Whether the last column is the constant one. In units of several rows it is not the same for all: one
+        of many rows would leave the region for its constant alone.
 
     Examples
     --------
