@@ -21,6 +21,7 @@ from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import constant_name
 from dpcov.provenance import Provenance
 from dpcov.release import Release
+from dpcov.sources.encoding import Encoding, encoding_from_plain, encoding_to_plain
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ def save_release(release: Release, path: str | Path) -> None:
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "columns": list(release.columns),
+        "schema": None if release.encoding is None else encoding_to_plain(release.encoding),
         "intercept": release.intercept,
         "n_rows": release.n_rows,
         "method": release.method,
@@ -152,7 +154,19 @@ def _read_release(archive: ArchiveReader) -> Release:
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
         provenance=_read_provenance(manifest),
+        encoding=_read_encoding(manifest, columns),
     )
+
+
+def _read_encoding(manifest: Mapping[str, Any], columns: tuple[str, ...]) -> Encoding | None:
+    # Releases of earlier versions know names alone.
+    stored = manifest.get("schema")
+    if stored is None:
+        return None
+    encoding = encoding_from_plain(_typed(stored, dict))
+    if encoding.columns != columns:
+        raise ValueError("its schema is that of other columns")
+    return encoding
 
 
 def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:

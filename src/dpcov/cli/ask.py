@@ -304,12 +304,14 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
         },
         "guarantee": list(guarantee(receipt, release.provenance.delta or USUAL_DELTAS[1], release.n_rows)),
         "predicted_error": release.diagnostics.get("predicted_error"),
+        "complete": release.complete_share,
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }
 
 
 def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
-    print_text(f"Rows:      {release.n_rows:,}")
+    complete = facts["complete"]
+    print_text(f"Rows:      {release.n_rows:,}" + (f", {complete}" if complete else ""))
     print_text(f"Columns:   {len(release.columns)}: {', '.join(release.columns)}")
     print_text(f"Method:    {release.method}")
     print_text(f"Spent:     {release.receipt.spent}")
@@ -323,7 +325,7 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     for i, sentence in enumerate(facts["unresolved"]):
         print_text(f"{'' if i else 'Hidden:':<10} {sentence}")
     if not facts["unresolved"]:
-        print_text("Hidden:    nothing")
+        print_text(f"Hidden:    {'not known' if release.resolved is None else 'nothing'}")
     print_text("")
     for sentence in facts["guarantee"]:
         print_text(sentence)

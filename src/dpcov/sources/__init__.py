@@ -9,8 +9,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
-from dpcov.core import ArgumentError, Source
+from dpcov.core import ArgumentError
 from dpcov.sources._scan import check_fork
+from dpcov.sources._table import EncodedSource
 from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.arrow import DatasetSource, LazySource, StreamSource
 from dpcov.sources.dask import DaskSource
@@ -20,7 +21,7 @@ from dpcov.sources.spark import SparkSource
 
 __all__ = ["ArraySource", "FrameSource", "open_source"]
 
-_BY_MODULE: Mapping[str, Callable[[Any, Columns], Source]] = {
+_BY_MODULE: Mapping[str, Callable[[Any, Columns], EncodedSource]] = {
     "polars.lazyframe": LazySource,
     "pyarrow._dataset": DatasetSource,
     "dask.array": DaskSource,
@@ -29,7 +30,7 @@ _BY_MODULE: Mapping[str, Callable[[Any, Columns], Source]] = {
 }
 
 
-def open_source(data: Any, columns: Columns = None) -> Source:
+def open_source(data: Any, columns: Columns = None) -> EncodedSource:
     """Return the source that reads `data`.
 
     Parameters

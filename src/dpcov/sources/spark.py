@@ -77,6 +77,11 @@ class SparkSource:
         return sum(self._lengths.values())
 
     @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
         return self._encoding.columns
