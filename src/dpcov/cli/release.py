@@ -35,9 +35,10 @@ from dpcov.guessing import guessing_sentence
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
 from dpcov.opening import NothingUsableWarning
+from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.release import NOTHING_USABLE
 from dpcov.report.words import rounded_up, weakness
-from dpcov.sources import open_source
+from dpcov.sources import Grouping, open_source
 from dpcov.sources.encoding import Schema, declared, read_schema
 
 _BYTES_PER_ENTRY = 32
@@ -88,6 +89,15 @@ def release(
             metavar="A,B", help="Products, powers and logarithms of columns: age^2,age:sex,log(income)."
         ),
     ] = None,
+    privacy_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Whose a row is, such as patient: all rows of a person protected together."
+        ),
+    ] = None,
+    weighting: Annotated[
+        str, typer.Option(help="With --privacy-unit: whether each row or each unit counts the same.")
+    ] = "row",
     contamination: Annotated[
         Fraction | None,
         typer.Option(
@@ -158,6 +168,8 @@ def release(
         intercept=intercept,
         ledger=None if ledger is None else Ledger.open(ledger),
         dataset=dataset,
+        privacy_unit=privacy_unit,
+        weighting=weighting,
     )
     if dry_run:
         _show_plan(wanted, as_json=as_json)
@@ -187,6 +199,8 @@ def release(
             purpose=purpose,
             allow_seeded=not_private,
             force=force,
+            privacy_unit=privacy_unit,
+            weighting=weighting,
             **options,
         )
         try:
@@ -216,6 +230,15 @@ class _Wanted:
     intercept: bool
     ledger: Ledger | None
     dataset: str | None
+    privacy_unit: str | None
+    weighting: str
+
+    def unit(self) -> tuple[PrivacyUnit | None, Grouping | None]:
+        """Return whose rows are protected together, and how they are read."""
+        unit, grouping = read_unit(self.privacy_unit, self.weighting)
+        if unit is not None:
+            find_method(self.method).check_units()
+        return unit, grouping
 
     def limit(self) -> PrivacyCost:
         """Return what it may cost."""
@@ -223,7 +246,7 @@ class _Wanted:
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""
-        return len(open_source(self.data, self.columns).columns)
+        return len(open_source(self.data, self.columns, self.unit()[1]).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:
@@ -248,14 +271,17 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
         if wanted.dataset is None:
             raise ArgumentError("--ledger needs --dataset as well: the name that the budget is kept under.")
         account = wanted.ledger.check(wanted.dataset, cost)
-    source = open_source(wanted.data, wanted.columns)
+    unit, grouping = wanted.unit()
+    named = ROW if unit is None else unit.name
+    source = open_source(wanted.data, wanted.columns, grouping)
     n_columns = len(source.columns) + wanted.intercept
     plan = dpcov.plan(n_rows=source.n_rows, n_columns=n_columns, **wanted.budget)
     if as_json:
         print_json(
             {
                 "dry_run": True,
-                "rows": source.n_rows,
+                "protected": named,
+                "units": source.n_rows,
                 "columns": list(source.columns),
                 "method": wanted.method,
                 "vetted": find_method(wanted.method).vetted,
@@ -268,9 +294,9 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     show_plan(plan)
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
     print_text(f"Method: {wanted.method}, {find_method(wanted.method).status}.")
-    print_text(guessing_sentence(cost))
+    print_text(guessing_sentence(cost, named))
     print_text(f"It would cost {cost}. No row was used, nothing was spent.")
-    weak = weakness(cost, wanted.budget["delta"], source.n_rows)
+    weak = weakness(cost, wanted.budget["delta"], source.n_rows, named)
     if weak:
         print_text(f"Warning: {weak}")
     if account is not None:
@@ -286,7 +312,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
             {
                 "release": str(output),
                 "report": str(page),
-                "rows": result.n_rows,
+                "protected": ROW if result.unit is None else result.unit.name,
+                "units": result.n_units,
                 "columns": list(result.columns),
                 "complete": result.complete_share,
                 "method": result.method,
@@ -297,13 +324,14 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
             }
         )
         return
-    print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
+    named = ROW if result.unit is None else result.unit.name
+    print_text(f"Release: {output} ({result.n_units:,} {named}s, {len(result.columns)} columns)")
     if result.complete_share:
         print_text(f"Rows:    {result.complete_share}")
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
-    print_text(guessing_sentence(result.receipt.spent))
+    print_text(guessing_sentence(result.receipt.spent, named))
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
     if not result.receipt.private:

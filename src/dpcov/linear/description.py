@@ -85,12 +85,12 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     response = questions.geometry.of_moment().select((corner, corner)).times(float(questions.n_rows))
     value = np.array([questions.complete_rows])
     name = "complete rows"
-    limits = (0.0, float(questions.n_rows))
+    limits = (0.0, questions.most_rows)
     return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)
 
 
-def complete_share(questions: Questions) -> str:
-    """Return the share of complete rows in words, with its interval.
+def complete_share(questions: Questions, *, of_rows: bool = True) -> str:
+    """Return the share of complete rows, or how many each unit has, in words and with its interval.
 
     Examples
     --------
@@ -104,7 +104,10 @@ def complete_share(questions: Questions) -> str:
     """
     rows = count_complete(questions, sampling=False)
     lower, upper = (float(end[0]) / questions.n_rows for end in rows.interval())
-    return f"about {float(rows) / questions.n_rows:.1%} of rows complete ({lower:.1%} to {upper:.1%})"
+    share = float(rows) / questions.n_rows
+    if not of_rows:
+        return f"about {share:.3g} complete rows each ({lower:.3g} to {upper:.3g})"
+    return f"about {share:.1%} of rows complete ({lower:.1%} to {upper:.1%})"
 
 
 def standard_deviation(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:
