@@ -97,7 +97,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A line of the ledger, without the name of the user."""
+    """A line of the ledger, without the name of the user; `share` is that of the dataset's whole budget."""
 
     number: int
     time: str
@@ -105,14 +105,20 @@ class HistoryLine:
     method: str
     purpose: str
     rho: float
+    share: float
     private: bool
 
 
 @dataclass(frozen=True)
 class AccountData:
-    """The dataset's budget in the ledger, as it was when the report was made."""
+    """The dataset's budget in the ledger, as it was when the report was made.
+
+    `asked` is the epsilon and the delta that it was opened with, if it was.
+    """
 
     dataset: str
+    asked: tuple[float, float] | None
+    spent_share: float
     total: Cost
     spent: Cost
     left: Cost

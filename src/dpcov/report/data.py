@@ -216,12 +216,15 @@ def _account(account: Account, history: Sequence[Entry]) -> AccountData:
             entry.method,
             entry.purpose,
             float(entry.cost.rho),
+            _share(entry.cost, account.total),
             entry.private,
         )
         for entry in history
     )
     return AccountData(
         account.name,
+        None if account.asked is None else (float(account.asked[0]), float(account.asked[1])),
+        _share(account.spent, account.total),
         _cost("total", account.total),
         _cost("spent", account.spent),
         _cost("left", account.remaining),
@@ -229,6 +232,10 @@ def _account(account: Account, history: Sequence[Entry]) -> AccountData:
         account.private,
         tuple(lines),
     )
+
+
+def _share(part: PrivacyCost, whole: PrivacyCost) -> float:
+    return round(float(part.rho / whole.rho), 6) if whole.rho else 0.0
 
 
 def _cost(what: str, cost: PrivacyCost) -> Cost:
