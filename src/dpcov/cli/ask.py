@@ -26,7 +26,7 @@ class _Questions(TyperGroup):
         if args and args[0] in self.commands and not Path(args[0]).exists():
             if not {"--help", "-h"} & set(args):
                 ctx.fail(
-                    f"the release comes first: dpcov ask OUT {args[0]} ..., such as flights.dpcov for OUT."
+                    f"the release comes first: dpcov ask flights.dpcov {args[0]} ..."
                 )
             args = ["OUT", *args]
         return super().parse_args(ctx, args)
@@ -39,7 +39,7 @@ Columns = Annotated[
 ]
 Level = Annotated[float, typer.Option(help="Probability of the intervals, each on its own.")]
 Sampling = Annotated[
-    bool, typer.Option("--sampling", help="Intervals for the population that the rows are a sample of.")
+    bool, typer.Option("--sampling", help="Intervals cover sampling error too.")
 ]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
 
@@ -49,9 +49,9 @@ def choose(
     context: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="OUT", help="The release, such as flights.dpcov.")],
 ) -> None:
-    """Ask a release a linear question; it costs nothing, however often.
+    """Ask a release a linear question; asking costs nothing, however often.
 
-    Every number comes with an interval that holds the answer of the raw rows with probability --level.
+    Every number comes with an interval, which covers the answer of the raw rows with probability --level.
 
     ```text
     dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
@@ -74,12 +74,12 @@ def regress(
         list[str] | None,
         typer.Option(metavar="A,B,C", help="The columns that explain it, without a formula."),
     ] = None,
-    intercept: Annotated[bool, typer.Option(help="Whether the constant joins them.")] = True,
+    intercept: Annotated[bool, typer.Option(help="Fit an intercept.")] = True,
     ridge: Annotated[
         str,
         typer.Option(
             metavar="NUMBER|auto",
-            help="Penalty on squared standardised coefficients; auto takes the one that suits the noise.",
+            help="Penalty on squared standardised coefficients; auto picks the one that suits the noise.",
         ),
     ] = "0",
     level: Level = 0.95,
@@ -272,7 +272,7 @@ def mean(
 @ask.command()
 @reported
 def summary(context: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
-    """Say what the release is: columns, rows, guarantee, cost, error, and what noise hides.
+    """Describe the release: columns, rows, guarantee, cost, error, and what noise hides.
 
     ```text
     dpcov ask flights.dpcov summary

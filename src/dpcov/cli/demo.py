@@ -126,7 +126,8 @@ class _Story:
         account = self._ledger.account("flights")
         print_heading("1. A custodian sets a budget")
         print_text(
-            f"What may ever be learned about one row: epsilon={_TOTAL} at delta={_DELTA:g}, {account.total}."
+            f"The most that may ever be learned about one row: epsilon={_TOTAL} at delta={_DELTA:g}, "
+            f"{account.total}."
         )
         print_heading("2. One private release")
         print_text(
@@ -135,14 +136,14 @@ class _Story:
         )
         print_text(f"Predicted error of any variance: {self._loaded.diagnostics['predicted_error']:.2%}.")
         print_heading("3. Any linear question, from the release alone")
-        print_text("These flights are public, so exact answers can stand beside; else they stay unknown.")
+        print_text("These flights are public, so the exact answers can be shown as well.")
         for name, lines in questions.items():
             rows = [[line["name"], *(f"{line[key]:.4f}" for key in _KEYS)] for line in lines]
             print_text("")
             print_table(name, ["", "private", "lower 95%", "upper 95%", "exact"], rows)
         print_text(
-            "Few flights with delays of many hours carry much of the delays' spread. What clipping took from "
-            "them is estimated, and intervals are wider for it."
+            "A few flights with delays of many hours carry much of the delays' spread. They were clipped; the "
+            "effect is estimated, and the intervals allow for it."
         )
         print_heading("4. What noise hides is said, not guessed")
         for found in self._loaded.unresolved:
