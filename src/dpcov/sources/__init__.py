@@ -15,9 +15,10 @@ from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.arrow import DatasetSource, LazySource, StreamSource
 from dpcov.sources.dask import DaskSource
 from dpcov.sources.files import is_paths, open_files
+from dpcov.sources.grouped import Grouping, grouped_array, grouped_frame
 from dpcov.sources.spark import SparkSource
 
-__all__ = ["ArraySource", "FrameSource", "open_source"]
+__all__ = ["ArraySource", "FrameSource", "Grouping", "open_source"]
 
 _BY_MODULE: Mapping[str, Callable[[Any, Sequence[str] | None], Source]] = {
     "polars.lazyframe": LazySource,
@@ -28,7 +29,7 @@ _BY_MODULE: Mapping[str, Callable[[Any, Sequence[str] | None], Source]] = {
 }
 
 
-def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
+def open_source(data: Any, columns: Sequence[str] | None = None, grouping: Grouping | None = None) -> Source:
     """Return the source that reads `data`.
 
     Parameters
@@ -39,9 +40,13 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
         array; a Spark dataframe; anything that gives an Arrow stream when asked again.
     columns : sequence of str, optional
         Names for an array's columns; for all else, which columns to use.
+    grouping : Grouping, optional
+        Which rows make a unit that is protected as a whole; each is one of its own by default.
     """
     check_fork()
     data = nw.to_native(data, pass_through=True)
+    if grouping is not None:
+        return _open_grouped(data, columns, grouping)
     for module, source in _BY_MODULE.items():
         if _comes_from(data, module):
             return source(data, columns)
@@ -62,6 +67,18 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
     raise ArgumentError(
         f"data of type {type(data).__name__} cannot be read; give a numpy array, a pandas, polars or pyarrow "
         "table, a path of Parquet, Arrow or CSV files, or a Dask or Spark dataframe."
+    )
+
+
+def _open_grouped(data: Any, columns: Sequence[str] | None, grouping: Grouping) -> Source:
+    """Return the source that reads `data` unit by unit."""
+    if isinstance(data, np.ndarray):
+        return grouped_array(data, columns, grouping)
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return grouped_frame(frame, columns, grouping)
+    raise ArgumentError(
+        f"privacy_unit is not supported for data of type {type(data).__name__}; give a table in memory."
     )
 
 

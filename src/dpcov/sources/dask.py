@@ -69,6 +69,11 @@ class DaskSource:
         return sum(self._lengths)
 
     @property
+    def grouped(self) -> bool:
+        """False: each row is a unit of its own."""
+        return False
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
         return self._columns

@@ -75,6 +75,11 @@ class SparkSource:
         return sum(self._lengths.values())
 
     @property
+    def grouped(self) -> bool:
+        """False: each row is a unit of its own."""
+        return False
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
         return self._columns
