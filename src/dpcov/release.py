@@ -30,7 +30,7 @@ from dpcov.opening import check_size, opened, warn_of_weakness
 from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
-from dpcov.tables import html_table, number
+from dpcov.tables import html_table, number, percent
 
 # The kernel knows nothing of notebooks.
 Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
@@ -184,13 +184,14 @@ class Release(AsksMoments, AsksModels):
         vetted = any(known.name == self.method and known.vetted for known in methods())
         unvetted = "" if vetted else " (UNVETTED)"
         facts = [
-            f"{self.n_units} {self._named}s, {len(self.columns)} columns",
+            f"{self.n_units:,} {self._named}s, {len(self.columns)} columns",
             f"method '{self.method}'{unvetted}",
             spent,
         ]
         if self.resolved is not None:
             error = self.diagnostics.get("predicted_error")
-            each = f", each within {error:.1%}" if self.resolved and error is not None else ""
+            known = bool(self.resolved) and error is not None and error < 1
+            each = f", variances within {percent(error)}" if known else ""
             facts.append(f"{self.resolved} of {len(self.columns)} directions resolved{each}")
         return facts
 
@@ -200,7 +201,7 @@ class Release(AsksMoments, AsksModels):
     def _repr_html_(self) -> str:
         from dpcov.report.words import USUAL_DELTAS, headline  # noqa: PLC0415  (the report knows releases)
 
-        title = f"dpcov release: {headline(self.receipt, USUAL_DELTAS[1])}"
+        title = f"dpcov release: {headline(self.receipt, self.provenance.delta or USUAL_DELTAS[1])}"
         each = "each protected by itself" if self.unit is None else "all rows of each protected together"
         facts = [f"{self.n_units:,} {self._named}s, {each}", *self._facts()[1:]]
         try:
@@ -215,7 +216,7 @@ class Release(AsksMoments, AsksModels):
         complete = float(told.complete_rows) / self.n_units
         facts.insert(
             1,
-            f"about {min(complete, 1.0):.1%} of them complete"
+            f"about {percent(min(complete, 1.0))} of them complete"
             if self.unit is None
             else f"about {complete:.3g} complete rows each",
         )

@@ -143,7 +143,7 @@ def test_a_release_of_nothing_promises_nothing(browser: Browser, pages: dict[str
     visit = Visit(browser, pages["empty"])
     text = visit.page.locator("main").inner_text()
     assert "Nothing that can be used" in text
-    for promise in ("can be read from them", "at most", "error of any variance"):
+    for promise in ("can be computed from them", "at most", "up to", "resolved"):
         assert promise not in text.split("What is guaranteed", maxsplit=1)[0]
     assert visit.page.locator("#heatmap").count() == 0
     visit.page.close()

@@ -110,8 +110,8 @@ def test_a_vetted_method_is_called_so() -> None:
 def test_words_of_the_guarantee() -> None:
     cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6), gaussian=True)
     guess, promise, *rest = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6), 1000)
-    assert "at most a factor of e^1 (about 2.72), up to an extra chance of one in a million." in promise
-    assert guess.endswith("guesses right at most 54.8% of the time, where a coin is right 50% of the time.")
+    assert "at most a factor of e^1 (about 2.72), plus one in a million." in promise
+    assert guess.endswith("guesses which at most 54.8% of the time; a coin gets 50%.")
     assert "zCDP" not in " ".join(rest)
     large = PrivacyCost(Fraction(10**8))
     told = guarantee(Receipt(large, (Charge("the search", large),), True), Fraction(1, 10**6), 1000)

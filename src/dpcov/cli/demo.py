@@ -18,6 +18,7 @@ from dpcov.cli.arguments import AsJson
 from dpcov.cli.failures import FileError, reported
 from dpcov.cli.output import cost_fields, print_heading, print_json, print_table, print_text
 from dpcov.cli.report import page_file, write_page
+from dpcov.tables import percent
 
 COLUMNS = ["dep_delay", "arr_delay", "air_time", "distance", "sched_dep_time", "hour", "minute"]
 PREDICTORS = ["dep_delay", "distance", "air_time"]
@@ -134,7 +135,10 @@ class _Story:
             f"{self._loaded.n_rows:,} real flights of 2013, {len(COLUMNS)} columns, epsilon={_EPSILON}: "
             "no bounds told, nothing tuned."
         )
-        print_text(f"Predicted error of any variance: {self._loaded.diagnostics['predicted_error']:.2%}.")
+        error = percent(self._loaded.diagnostics["predicted_error"])
+        print_text(
+            f"Noise and clipping (95%): up to {error} of any variance reported as resolved."
+        )
         print_heading("3. Any linear question, from the release alone")
         print_text("These flights are public, so the exact answers can be shown as well.")
         for name, lines in questions.items():
@@ -142,8 +146,8 @@ class _Story:
             print_text("")
             print_table(name, ["", "private", "lower 95%", "upper 95%", "exact"], rows)
         print_text(
-            "A few flights with delays of many hours carry much of the delays' spread. They were clipped; the "
-            "effect is estimated, and the intervals allow for it."
+            "A few flights with delays of many hours carry much of the delays' spread. They were clipped; "
+            "the effect is estimated, and the intervals allow for it."
         )
         print_heading("4. What noise hides is said, not guessed")
         for found in self._loaded.unresolved:

@@ -170,8 +170,10 @@ class ReportData:
     predicted_error : float, optional
         How far the variance of any resolved combination may be off, as a share of it; None where it may be
         off by as much as it is, or nothing is resolved.
-    not_covered : str
-        What the error does not cover.
+    error_covers : str
+        What the error is made of.
+    clipped_rows : str
+        How many rows were clipped, and whether errors cover that.
     problem : str
         Why there is nothing to show, if so.
     spectrum, correlation : optional
@@ -218,7 +220,8 @@ class ReportData:
     trade_off: tuple[tuple[float, float], ...]
     epsilons: tuple[tuple[float, float | None], ...]
     predicted_error: float | None
-    not_covered: str
+    error_covers: str
+    clipped_rows: str
     problem: str
     spectrum: SpectrumData | None
     correlation: CorrelationData | None

@@ -16,7 +16,8 @@ from dpcov.ledger import Account, Entry
 from dpcov.release import Release
 from dpcov.report.content import Bounded, ReportData
 from dpcov.report.data import report_data
-from dpcov.report.words import number, percent
+from dpcov.report.words import number
+from dpcov.tables import percent
 
 _TEMPLATE, _STYLE, _SCRIPT = "report.html.j2", "report.css", "report.js"
 
