@@ -4,13 +4,14 @@ import json
 import math
 import tempfile
 import webbrowser
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.releases import AWKWARD, small_release
+from helpers.releases import AWKWARD, hidden_release, small_release
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt
@@ -157,8 +158,8 @@ def test_the_spectrum_figure_marks_what_is_lost(release: dpcov.Release) -> None:
     [
         (0.5, "would have come out much the same"),
         (2, "could well have come out the same"),
-        (8, "could have come out the same, if less likely,"),
-        (1000, "may have come out quite differently"),
+        (8, "could still have come out the same, if less likely,"),
+        (1000, "might have come out quite differently"),
     ],
 )
 def test_words_follow_the_number(epsilon: float, words: str) -> None:
@@ -222,3 +223,29 @@ def test_other_noise_has_no_mu_and_a_weaker_curve() -> None:
     assert data.guarantee[-1].endswith("because not all noise is Gaussian: clipping radius.")
     gaussian = PrivacyCost(made.receipt.spent.rho, gaussian=True)
     assert all(misses <= least_misses(gaussian, alarms) + 1e-9 for alarms, misses in data.trade_off)
+
+
+def test_a_budget_is_told_as_its_custodian_gave_it(release: dpcov.Release, tmp_path: Path) -> None:
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", epsilon=3, delta=1e-6)
+    quarter = PrivacyCost(ledger.account("people").total.rho / 4, gaussian=True)
+    ledger.charge("people", quarter, method="whitening", purpose="wages")
+    data = report_data(release, "people.dpcov", ledger.account("people"), ledger.history("people"))
+    assert data.account is not None
+    assert data.account.asked == (3.0, 1e-6)
+    assert data.account.spent_share == pytest.approx(0.25)
+    assert [line.share for line in data.account.history] == [pytest.approx(0.25)]
+    page = render_page(data)
+    assert "is epsilon 3 at delta 1e-06 in total. So far 25% of it is spent" in page
+
+
+def test_the_example_is_about_columns_above_the_noise() -> None:
+    data = report_data(hidden_release(), "hidden.dpcov")
+    assert data.spectrum is not None
+    lost = data.spectrum.left_out
+    assert set(lost) >= {"country", "survey_year"}
+    # Even if these come first.
+    turned = replace(data, columns=tuple(sorted(data.columns, key=lambda column: column.name not in lost)))
+    example = next(line for line in render_page(turned).splitlines() if line.startswith("r.regress("))
+    assert "income" in example
+    assert not any(name in example for name in lost)

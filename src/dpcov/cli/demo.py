@@ -136,9 +136,7 @@ class _Story:
             "no bounds told, nothing tuned."
         )
         error = percent(self._loaded.diagnostics["predicted_error"])
-        print_text(
-            f"Noise and clipping (95%): up to {error} of any variance reported as resolved."
-        )
+        print_text(f"Noise and clipping (95%): up to {error} of any variance reported as resolved.")
         print_heading("3. Any linear question, from the release alone")
         print_text("These flights are public, so the exact answers can be shown as well.")
         for name, lines in questions.items():
