@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from dpcov.core.queries.sample import SampledTask
 from dpcov.core.query import Table
 from dpcov.maps import identity_map
 from dpcov.sources import ArraySource, Grouping, grouped, open_source
+from dpcov.sources._scan import Piece, add_totals
 from dpcov.sources.grouped import GroupedTable, sort_by_unit
 
 NAMES = ["a", "b", "c"]
@@ -50,14 +53,14 @@ def expected(task: GramTask, *, even: bool = False) -> NDArray[np.int64]:
     """Each person in a table of its own, added up."""
     parts = [ROWS[unit == IDS] for unit in sorted(set(IDS.tolist()))]
     totals = [GroupedTable(ArraySource(part), np.array([len(part)]), even=even).scan(task) for part in parts]
-    return np.sum(totals, axis=0)
+    return add_totals(totals)
 
 
 def pandas_frame(ids: Any = IDS) -> pd.DataFrame:
     return pd.DataFrame(ROWS, columns=NAMES).assign(who=ids)
 
 
-TABLES = {
+TABLES: dict[str, Callable[[], Any]] = {
     "array": lambda: np.column_stack([ROWS, IDS]),
     "array, column first": lambda: np.asfortranarray(np.column_stack([ROWS, IDS])),
     "pandas": pandas_frame,
@@ -122,7 +125,7 @@ def test_a_sample_is_one_of_units() -> None:
         pd.array([1, None, 1, 2, None], dtype="Int64"),
         [1.0, np.nan, 1.0, 2.0, np.nan],
         ["x", None, "x", "y", None],
-        pd.to_datetime(["2020-01-01", None, "2020-01-01", "2021-01-01", None]),
+        np.array(["2020-01-01", "NaT", "2020-01-01", "2021-01-01", "NaT"], dtype="datetime64[ns]"),
         np.array(["x", ["no id"], "x", "y", {}], dtype=object),
         np.array([2**60, None, 2**60, 2**60 + 1, None], dtype=object),
     ],
@@ -155,7 +158,7 @@ def test_pieces_end_where_units_do(counts: list[int], span: int) -> None:
             def pieces() -> Any:
                 for first in range(0, whole.n_rows, span):
                     last = min(first + span, whole.n_rows)
-                    yield grouped.Piece(first, last - first, lambda a=first, b=last: whole._rows(a, b))
+                    yield Piece(first, last - first, partial(whole._rows, first, last))
 
             return [pieces]
 
@@ -168,7 +171,7 @@ def test_pieces_end_where_units_do(counts: list[int], span: int) -> None:
     for piece in stream():
         assert piece.units is not None
         assert piece.first_row == len(found)
-        block = np.asarray(piece.columns())
+        block = np.asarray(piece.cells())
         starts = piece.units.ends - piece.units.counts
         found += [block[0, a:b].tolist() for a, b in zip(starts, piece.units.ends, strict=True)]
     trailing = len(counts) - len(found)
@@ -204,7 +207,7 @@ def test_a_unit_that_is_too_long_is_never_loaded(monkeypatch: pytest.MonkeyPatch
             pl.DataFrame({"a": [1.0], "who": [[1, 2]]}),
             None,
             "who",
-            "privacy_unit must be a column of text, numbers or dates",
+            "column who has a type of values that no kind reads",
         ),
     ],
 )

@@ -12,7 +12,17 @@ import numpy as np
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_names, read_number, to_float
+from dpcov.cli.arguments import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Mu,
+    Rho,
+    read_bounds,
+    read_names,
+    read_number,
+    to_float,
+)
 from dpcov.cli.failures import reported
 from dpcov.cli.files import OutputFile
 from dpcov.cli.ledger import account_fields, describe
@@ -26,6 +36,7 @@ from dpcov.methods import find_method
 from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import Grouping, open_source
+from dpcov.sources.encoding import Schema, declared
 
 _BYTES_PER_ENTRY = 32
 _BYTES_BESIDES = 1 << 16
@@ -57,6 +68,13 @@ def release(
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it."),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=LOWER:UPPER",
+            help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
+        ),
     ] = None,
     privacy_unit: Annotated[
         str | None,
@@ -126,7 +144,7 @@ def release(
     wanted = _Wanted(
         data=data,
         budget={"rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta},
-        columns=read_names(columns) if columns else None,
+        columns=declared(read_names(columns) if columns else None, read_bounds(bounds or [])),
         method=method,
         options=options,
         intercept=intercept,
@@ -184,7 +202,7 @@ class _Wanted:
 
     data: list[str]
     budget: dict[str, Any]
-    columns: list[str] | None
+    columns: Schema
     method: str
     options: dict[str, Any]
     intercept: bool
@@ -206,9 +224,7 @@ class _Wanted:
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""
-        if self.columns is not None:
-            return len(self.columns)
-        return len(open_source(self.data, None, self.unit()[1]).columns)
+        return len(open_source(self.data, self.columns, self.unit()[1]).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:

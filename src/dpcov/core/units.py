@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.errors import ArgumentError
+
+Value = TypeVar("Value", bound=np.generic)
 
 MOST_ROWS = 1 << 20
 """A unit with more rows counts as one without rows."""
@@ -68,7 +71,7 @@ class Units:
         """What the rows of each unit are multiplied by before they are clipped."""
         return 1 / np.sqrt(np.maximum(self.counts, 1)) if self.even else np.ones(len(self.ends))
 
-    def spread(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    def spread(self, values: NDArray[Value]) -> NDArray[Value]:
         """Return for every row the value of its unit."""
         return np.repeat(values, self.counts)
 
@@ -106,13 +109,13 @@ class Units:
         self, factor: NDArray[np.float64], shift: NDArray[np.int32], exponent: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Return for every row the factor of its unit, for rows in units of their own exponents."""
-        factors: NDArray[np.float64] = np.ldexp(self.spread(factor), self._below(shift, exponent))  # type: ignore[arg-type]
+        factors: NDArray[np.float64] = np.ldexp(self.spread(factor), self._below(shift, exponent))
         return factors
 
     def _below(self, shift: NDArray[np.int32], exponent: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return how far the exponent of each row is below that of its unit, for zero rows 0 or below."""
-        difference = shift - self.spread(exponent)  # type: ignore[operator]
-        return np.clip(difference, _SMALLEST_SHARE, 0).astype(np.int32)
+        below: NDArray[np.int32] = np.clip(shift - self.spread(exponent), _SMALLEST_SHARE, 0).astype(np.int32)
+        return below
 
     def blocks(self, longest: int) -> Iterator[tuple[int, int, Units]]:
         """Cut into runs of whole units with at most `longest` rows each, and one unit at least.

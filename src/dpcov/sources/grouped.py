@@ -8,7 +8,7 @@ believed. A row without an id belongs to nobody and is left out. A unit with mor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,16 +16,16 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.arrays import Array
 from dpcov.checks import did_you_mean
-from dpcov.core import ArgumentError, Block, RowTask
+from dpcov.core import ArgumentError, RowTask
 from dpcov.core.units import Units, longest_unit
 from dpcov.sources._scan import Piece, Stream, cut
-from dpcov.sources._table import Table, array_columns
-from dpcov.sources.arrays import ArraySource, FrameSource, check_array
-
-_IDENTIFYING = (
-    nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Date, nw.Datetime, nw.Binary, nw.Object,
-)  # fmt: skip
+from dpcov.sources._table import Table
+from dpcov.sources.arrays import ArraySource, FrameSource, array_encoding, check_array, frame_encoding
+from dpcov.sources.encoding import Columns, Encoding, NumberKind, declared
+from dpcov.sources.encoding.ids import IdKind, find_ids, with_ids, without_id
+from dpcov.sources.encoding.texts import MISSING
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,22 +60,34 @@ class GroupedTable(Table):
         Where each unit ends.
     even : bool
         Whether every unit counts the same, not every row.
+    bounds : ndarray, optional
+        The public ends of the columns, if the inner table does not know them.
     """
 
-    def __init__(self, inner: Table, ends: NDArray[np.int64], *, even: bool) -> None:
+    def __init__(
+        self, inner: Table, ends: NDArray[np.int64], *, even: bool, bounds: Array | None = None
+    ) -> None:
         check_units(len(ends))
-        super().__init__(len(ends), inner.columns, threads=inner.threads)
+        # What pieces give are the inner table's numbers already.
+        numbers = Encoding(inner.columns, (NumberKind(),) * len(inner.columns))
+        super().__init__(len(ends), numbers, threads=inner.threads)
         self._inner = inner
+        self._bounds = inner.bounds if bounds is None else bounds
         self._ends, self._even = ends, even
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
         self._too_long = ends - self._starts > longest_unit(len(inner.columns))
+
+    @property
+    def bounds(self) -> Array:
+        """The public lower and upper ends of the columns, which every row keeps."""
+        return self._bounds
 
     @property
     def grouped(self) -> bool:
         """True: the number of rows of a unit is not public."""
         return True
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         def pieces() -> Iterator[Piece]:
             for stream in self._inner.streams(task):
                 yield from stream()
@@ -113,13 +125,16 @@ class GroupedTable(Table):
             stop = start
         parts = [one for one in waiting if one.first_row < stop and one.first_row + one.n_rows > start]
         ends = np.minimum(self._ends[first:last], stop) - start
-        load = partial(_join, parts, start, stop) if parts else partial(_no_rows, len(self._columns))
+        encoding = self._inner.encoding
+        load = partial(_join, encoding, parts, start, stop) if parts else partial(_no_rows, len(self.columns))
         return Piece(first, last - first, load, Units(ends, self._even))
 
 
-def _join(pieces: Sequence[Piece], start: int, stop: int) -> Block:
+def _join(encoding: Encoding, pieces: Sequence[Piece], start: int, stop: int) -> Any:
     blocks = [
-        cut(one.columns(), max(start - one.first_row, 0), min(stop - one.first_row, one.n_rows))
+        cut(
+            encoding.encode(one.cells()), max(start - one.first_row, 0), min(stop - one.first_row, one.n_rows)
+        )
         for one in pieces
     ]
     if len(blocks) == 1:
@@ -127,7 +142,7 @@ def _join(pieces: Sequence[Piece], start: int, stop: int) -> Block:
     return [np.concatenate(columns) for columns in zip(*blocks, strict=True)]
 
 
-def _no_rows(n_columns: int) -> Block:
+def _no_rows(n_columns: int) -> Any:
     return np.empty((n_columns, 0))
 
 
@@ -137,53 +152,60 @@ def check_units(n_units: int) -> None:
         raise ArgumentError("privacy_unit is missing in every row: there is nobody to protect.")
 
 
-def grouped_array(
-    array: NDArray[Any], columns: Sequence[str] | None, grouping: Grouping, *, threads: int | None = None
-) -> GroupedTable:
+def grouped_array(array: NDArray[Any], columns: Columns, grouping: Grouping) -> GroupedTable:
     """Return an array, sorted by unit."""
     check_array(array.ndim, array.dtype)
-    names = array_columns(columns, array.shape[1])
-    own = unit_column(names, grouping)
-    ids = read_ids(grouping.ids, len(array)) if own is None else array[:, names.index(own)]
+    schema, own = declared(columns), grouping.column
+    names = schema.names or tuple(f"x{i}" for i in range(array.shape[1]))
+    ids: Any
+    if own is None:
+        ids, kept = read_ids(grouping.ids, len(array)), array
+        encoding = array_encoding(schema, array.shape[1], array.dtype)
+    else:
+        array_encoding(replace(schema, names=names, terms=()), array.shape[1], array.dtype)
+        check_unit_column(own, names)
+        place = names.index(own)
+        ids, kept = array[:, place], np.delete(array, place, axis=1)
+        schema = replace(schema, names=tuple(name for name in names if name != own))
+        encoding = array_encoding(schema, kept.shape[1], array.dtype)
     order, ends = sort_by_unit(ids)
     check_units(len(ends))
-    kept = [place for place, name in enumerate(names) if name != own]
-    inner = ArraySource(array[np.ix_(order, kept)], [names[place] for place in kept], threads=threads)
-    return GroupedTable(inner, ends, even=grouping.even)
+    return GroupedTable(ArraySource(kept[order], encoding), ends, even=grouping.even)
 
 
-def grouped_frame(
-    frame: nw.DataFrame[Any],
-    columns: Sequence[str] | None,
-    grouping: Grouping,
-    *,
-    threads: int | None = None,
-) -> GroupedTable:
+def grouped_frame(frame: nw.DataFrame[Any], columns: Columns, grouping: Grouping) -> GroupedTable:
     """Return a dataframe in memory, sorted by unit."""
-    own = unit_column(frame.columns, grouping)
-    ids = read_ids(grouping.ids, len(frame)) if own is None else frame.get_column(own)
+    own, native = grouping.column, nw.to_native(frame)
     if own is not None:
-        check_id_type(ids.dtype, own)
-        frame = frame.drop(own)
-    check_left_out(columns, own)
+        check_unit_column(own, frame.columns)
+        told = with_ids(columns, own, even=grouping.even)
+        return encoded_units(frame, frame_encoding(frame.schema, told, native))
+    ids = read_ids(grouping.ids, len(frame))
+    return _sorted_frame(frame, ids, frame_encoding(frame.schema, columns, native), even=grouping.even)
+
+
+def encoded_units(
+    frame: nw.DataFrame[Any], encoding: Encoding, *, threads: int | None = None
+) -> GroupedTable:
+    """Return a dataframe in memory whose encoding has ids, sorted by unit."""
+    place, kind = find_ids(encoding) or (0, IdKind())
+    ids = frame.get_column(encoding.raw[place])
+    return _sorted_frame(frame, ids, without_id(encoding), even=kind.even, threads=threads)
+
+
+def _sorted_frame(
+    frame: nw.DataFrame[Any], ids: Any, encoding: Encoding, *, even: bool, threads: int | None = None
+) -> GroupedTable:
     order, ends = sort_by_unit(ids)
     check_units(len(ends))
-    return GroupedTable(FrameSource(frame[order], columns, threads=threads), ends, even=grouping.even)
+    return GroupedTable(FrameSource(frame[order], encoding, threads=threads), ends, even=even)
 
 
-def unit_column(present: Sequence[str], grouping: Grouping) -> str | None:
-    """Return the column that tells whose a row is, if it is one of the table's."""
-    own = grouping.column
-    if own is not None and own not in present:
+def check_unit_column(own: str, present: Sequence[str]) -> None:
+    """Raise an `ArgumentError` unless the table has the column that tells whose a row is."""
+    if own not in present:
         near = did_you_mean([own], [name for name in present if isinstance(name, str)])
         raise ArgumentError(f"privacy_unit must be a column of data, got {own!r}. {near}".strip())
-    return own
-
-
-def check_left_out(columns: Sequence[str] | None, own: str | None) -> None:
-    """Raise an `ArgumentError` if the column that tells whose a row is shall be released as well."""
-    if columns is not None and own in columns:
-        raise ArgumentError(f"columns must not contain {own}, which is the privacy_unit.")
 
 
 def sort_by_unit(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -196,7 +218,7 @@ def sort_by_unit(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         # Without missing values first: they would turn whole numbers into floats.
         present = ~ids.is_null()
         values, places = ids.filter(present).to_numpy(), np.flatnonzero(present.to_numpy())
-    if values.dtype.kind not in "biufMmUS":
+    if values.dtype.kind not in "biufMm":
         values = _numbered(values)
         known = values >= 0
     else:
@@ -211,7 +233,7 @@ def sort_by_unit(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
     """Return a number for each different object, and -1 for what is missing or cannot be compared."""
-    known: dict[Any, int] = {}
+    known: dict[Any, int] = dict.fromkeys([None, *MISSING], -1)
 
     def number(value: Any) -> int:
         try:
@@ -219,27 +241,16 @@ def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
         except Exception:  # noqa: BLE001  (a list, a missing value: whatever it is, it is no id)
             return -1
 
-    return np.array([-1 if value is None else number(value) for value in values.tolist()], dtype=np.int64)
-
-
-def check_id_type(dtype: Any, name: str) -> None:
-    """Raise an `ArgumentError` for a column whose type cannot tell whose a row is."""
-    if not (dtype.is_numeric() or isinstance(dtype, _IDENTIFYING)):
-        raise ArgumentError(
-            "privacy_unit must be a column of text, numbers or dates that tells whose a row is; "
-            f"{name} is {dtype}."
-        )
+    return np.array([number(value) for value in values.tolist()], dtype=np.int64)
 
 
 def read_ids(ids: Any, n_rows: int) -> Any:
     """Return ids that were given beside a table, one for each of its rows, or raise an `ArgumentError`."""
     series = nw.from_native(ids, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        check_id_type(series.dtype, "it")
-    elif isinstance(ids, list | tuple):
+    if isinstance(ids, list | tuple):
         series = np.empty(len(ids), dtype=object)
         series[:] = ids
-    else:
+    elif not isinstance(series, nw.Series):
         series = np.asarray(ids)
         if series.ndim != 1:
             raise ArgumentError("privacy_unit must be the name of a column, or one id for each row.")
