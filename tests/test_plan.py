@@ -127,7 +127,7 @@ def test_rows_for_other_tables_are_those_that_bring_the_error_down() -> None:
     for rows, end in ((typical.low, "low"), (typical.high, "high")):
         after = dpcov.plan(n_columns=13, n_rows=int(rows), rho=0.1).ranges[1]
         assert getattr(after, end) == pytest.approx(0.05, rel=0.01)
-    assert needed.describe_ranges().startswith("The middle half of measured tables needed this many rows for whitening: ")
+    assert needed.describe_ranges().startswith("The middle half of measured tables needed this many rows")
     assert f"{typical.low:,.0f}"[:2] in needed.describe_ranges()
     assert "e+" not in needed.describe_ranges()
 

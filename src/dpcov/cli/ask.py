@@ -25,9 +25,7 @@ class _Questions(TyperGroup):
         """Put the name of a release before a question whose help is asked for."""
         if args and args[0] in self.commands and not Path(args[0]).exists():
             if not {"--help", "-h"} & set(args):
-                ctx.fail(
-                    f"the release comes first: dpcov ask flights.dpcov {args[0]} ..."
-                )
+                ctx.fail(f"the release comes first: dpcov ask flights.dpcov {args[0]} ...")
             args = ["OUT", *args]
         return super().parse_args(ctx, args)
 
@@ -38,9 +36,7 @@ Columns = Annotated[
     list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")
 ]
 Level = Annotated[float, typer.Option(help="Probability of the intervals, each on its own.")]
-Sampling = Annotated[
-    bool, typer.Option("--sampling", help="Intervals cover sampling error too.")
-]
+Sampling = Annotated[bool, typer.Option("--sampling", help="Intervals cover sampling error too.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
 
 

@@ -142,8 +142,8 @@ class _Story:
             print_text("")
             print_table(name, ["", "private", "lower 95%", "upper 95%", "exact"], rows)
         print_text(
-            "A few flights with delays of many hours carry much of the delays' spread. They were clipped; the "
-            "effect is estimated, and the intervals allow for it."
+            "A few flights with delays of many hours carry much of the delays' spread. They were clipped; "
+            "the effect is estimated, and the intervals allow for it."
         )
         print_heading("4. What noise hides is said, not guessed")
         for found in self._loaded.unresolved:

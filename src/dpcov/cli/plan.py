@@ -33,7 +33,7 @@ def plan(
     rows: Annotated[
         int | None,
         typer.Option(
-            parser=read_whole, metavar="COUNT", help="How many rows the table has: predicts each method's error."
+            parser=read_whole, metavar="COUNT", help="How many rows: predicts the error of each method."
         ),
     ] = None,
     error: Annotated[

@@ -85,7 +85,7 @@ def release(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show the plan, its predicted error and its cost; reads no row, spends nothing."),
+        typer.Option("--dry-run", help="Show plan, predicted error and cost; read no row, spend nothing."),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(help="For tests only: repeatable noise. Needs --not-private.")

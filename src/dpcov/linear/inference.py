@@ -136,7 +136,8 @@ def wald_test(
     size, low, high = len(places), _LEAST_P, 1 - _LEAST_P
     statistic = statistic_at(0.05)
     if errors.law.normal:
-        return WaldTest(tuple(columns), statistic, size, float(chdtrc(size, statistic)), coefficients.sampling)
+        high = float(chdtrc(size, statistic))
+        return WaldTest(tuple(columns), statistic, size, high, coefficients.sampling)
     for _ in range(_BISECTIONS):
         middle = math.sqrt(low * high)
         statistic = statistic_at(middle)
