@@ -127,7 +127,7 @@ def test_columns_and_components_below_the_noise() -> None:
     release = make_release(rows, noise=1e-4)
     found = release.pca()
     assert found.columns == ("x0", "x1", "x2", "x3")
-    assert "below the noise by themselves: x4" in found.variances.notes[0]
+    assert "below the noise by itself: x4" in found.variances.notes[0]
     assert found.n_above_noise == 3
     assert "3 of 4 components stand above the noise" in repr(found)
     assert len(release.pca(5).variances) == 4
