@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import platform
 import tempfile
@@ -190,9 +191,8 @@ class Release(AsksMoments, AsksModels):
             spent,
         ]
         if self.resolved is not None:
-            error = self.diagnostics.get("predicted_error")
-            known = bool(self.resolved) and error is not None and error < 1
-            each = f", variances within {percent(error)}" if known else ""
+            error = float(self.diagnostics.get("predicted_error", math.inf))
+            each = f", variances within {percent(error)}" if self.resolved and error < 1 else ""
             facts.append(f"{self.resolved} of {len(self.columns)} directions resolved{each}")
         return facts
 
