@@ -16,10 +16,11 @@ from audit.mutants import MUTANTS
 from audit.record import record
 
 SHARE = float(os.environ.get("DPCOV_AUDIT_SHARE", "1"))
-# The first two double the loss, and do not quadruple it: it takes more runs to see. Others are seen at once.
+# The first three double the loss, and do not quadruple it: that takes more runs. Others are seen at once.
 FACTORS = {
     "no sqrt 2": 6.0,
     "one release too few": 6.0,
+    "asked twice, paid once": 2.0,
     "no clipping": 0.25,
     "no bounds": 0.25,
     "rare results shown": 0.25,
