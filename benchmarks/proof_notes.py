@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "dpcov"
-QUERY_FOLDERS = ("core", "paper/queries", "rivals/queries")
+QUERY_FOLDERS = ("core", "methods/whitening/queries", "paper/queries", "rivals/queries")
 """Where code sees rows and makes noise, with a note beside every mechanism."""
 
 PARTS = ("**Code.**", "**Statement", "**Precondition", "Proof", "**Status.**")

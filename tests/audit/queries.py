@@ -37,6 +37,7 @@ from dpcov.core import (
     Rule,
 )
 from dpcov.maps import identity_map
+from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.paper.queries import Aggregate, Agreement, LeastEigenvalueBuckets, Shrinking, ShrunkGram
 from dpcov.rivals.queries import (
     BoundedGram,
@@ -131,6 +132,18 @@ def _rows_beyond(rho: Fraction) -> Program:
     def program(rows: Array) -> list[float]:
         count = float(_ask(rows).ask(RowsBeyond(_IDENTITY, _GRID, 2, rho, purpose="audit")).count)
         return [count, finest_bit(count)]
+
+    return program
+
+
+def _per_column(every: int) -> Program:
+    """A histogram of each of two columns, half of the budget each."""
+
+    def program(rows: Array) -> list[float]:
+        norms = NormHistogram(_LINE, _GRID, RHO / 2, purpose="audit")
+        both = PerColumn((0, 1), (norms, norms), "audit", every, alone=True)
+        moved = [float(answer.counts[-1] - answer.counts[0]) for answer in _ask(rows).ask(both)]
+        return [*moved, sum(moved), finest_bit(moved[0])]
 
     return program
 
@@ -262,6 +275,12 @@ QUERIES: dict[str, tuple[Case, ...]] = {
     ),
     "query RowsBeyond": (
         Case("rows beyond", _rows_beyond(RHO), EAST, ZEROS, GDP, QUERY_RUNS, COMMON),
+    ),
+    "query PerColumn": (
+        Case("histograms of columns", _per_column(every=1), lines([FAR, FAR], [0, 0]), ZEROS, GDP, QUERY_RUNS,
+             (*COMMON, "no sqrt 2"), "a row far out in both columns"),
+        Case("histograms of columns, sample", _per_column(every=2), lines([FAR, FAR], [0, 0]), ZEROS, GDP,
+             QUERY_RUNS, ("a tenth of the noise",), "a row far out in both columns"),
     ),
     "query Trace": (
         Case("trace", _trace, EAST, ZEROS, GDP, QUERY_RUNS, (*COMMON, "no clipping")),

@@ -34,11 +34,18 @@ class CountingSource(ArraySource):
 
 
 def curator(
-    rows: NDArray[np.float64], rho: Number = 1, delta: Number = 0, seed: int | None = 0
+    rows: NDArray[np.float64],
+    rho: Number = 1,
+    delta: Number = 0,
+    seed: int | None = 0,
+    *,
+    constant: bool = False,
 ) -> tuple[Curator, CountingSource]:
     source = CountingSource(rows)
     bits = OSEntropy() if seed is None else SeededBits(np.random.default_rng(seed))
-    return Curator(source, Budget(PrivacyCost(Fraction(rho), Fraction(delta))), bits), source
+    return Curator(
+        source, Budget(PrivacyCost(Fraction(rho), Fraction(delta))), bits, constant=constant
+    ), source
 
 
 def gaussian_rows(n_rows: int = 20_000, d: int = 4) -> NDArray[np.float64]:

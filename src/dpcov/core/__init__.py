@@ -18,7 +18,7 @@ from dpcov.core.errors import (
     SourceChangedError,
     SourceError,
     UnresolvedError,
-)
+)  # fmt: skip
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule
 from dpcov.core.queries.histogram import LogNormGrid, NoisyCount, NoisyCounts, NormHistogram, RowsBeyond

@@ -24,7 +24,6 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, ndtr
 
 from dpcov.core.errors import ArgumentError
@@ -170,15 +169,16 @@ def _exact_order_term(order: Fraction, delta: Fraction) -> Decimal:
 
 
 def _best_order(objective: Callable[[float], float]) -> Fraction:
-    """Search alpha = 1 + exp(s) over s: a coarse grid, then around its best place."""
+    """Search alpha = 1 + exp(s) over s: a coarse grid, then finer ones around its best place."""
 
     def at(s: float) -> float:
         order = 1 + math.exp(s)
         return objective(order) if order > 1 else math.inf
 
-    best = min(_LOG_ORDERS, key=at)
-    near = minimize_scalar(at, bounds=(best - 0.25, best + 0.25), method="bounded", options={"xatol": 1e-9})
-    return Fraction(1 + math.exp(min(best, float(near.x), key=at)))
+    best, width = min(_LOG_ORDERS, key=at), 0.25
+    for _ in range(9):
+        best, width = min((best + width * step / 8 for step in range(-8, 9)), key=at), width / 4
+    return Fraction(1 + math.exp(best))
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -21,7 +21,7 @@ Matrix = NDArray[np.float64]
 
 N = 20_000
 NONE_BEYOND = Beyond.none()
-NOTHING_RESTORED = restore_shrunk(Region(3.0), N, np.eye(4), has_constant=False)
+NOTHING_RESTORED = restore_shrunk(Region(3.0), N, np.eye(4), NoisyCount(0, Fraction(16)), has_constant=False)
 
 
 def table_with_a_rare_column(k: int, seed: int) -> Matrix:
@@ -75,18 +75,17 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
     lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
     lumps += 0.01 * np.random.default_rng(0).random(len(lumps))
     # No law fits lumps: each row that was counted may have lost as much as the region reaches.
-    unknown = restore_shrunk(
-        Region(4.0, (Tail(make_histogram(lumps, 3.0, 0), 4.0, 4),)), N, np.eye(4), has_constant=False
-    )
+    region = Region(4.0, (Tail(make_histogram(lumps, 3.0, 0), 4.0, 4),))
+    unknown = restore_shrunk(region, N, np.eye(4), NoisyCount(1100, Fraction(25)), has_constant=False)
     assert unknown.laws == (None,)
     beyond = Beyond(1100.0, 5.0, Agreement(0.5, 0.5, 1000.0), 16 / N)
     assert predicted_error(values, law, unknown, beyond) == pytest.approx(0.5 * 1105 * 16 / N, rel=1e-3)
     # Where one fits, 19 of 20 likely laws have lost less.
     norms = pareto(N, 4.0, 0)
     radius = (N / 60) ** 0.25
-    fitted = restore_shrunk(
-        Region(radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),)), N, np.eye(4), has_constant=False
-    )
+    region = Region(radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),))
+    counted = NoisyCount(int((norms > radius).sum()), Fraction(25))
+    fitted = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
     (at_most,), (factor,) = fitted.at_most, fitted.factors
     lost = np.maximum(norms**2 - radius**2, 0).sum() / (N * 4)
     assert at_most - 1 > lost

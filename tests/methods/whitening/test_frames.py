@@ -130,13 +130,13 @@ def test_answers_are_turned_back_into_the_forms_that_were_asked_about() -> None:
 
 def test_gains_are_limited_but_column_scales_are_not() -> None:
     scaled = np.diag([1.0, 1e30, 1e-30])
-    assert not frames.beyond_reach(scaled)
-    assert frames.limit_gains(scaled) is scaled
+    assert not frames.beyond_reach(scaled, constant=False)
+    assert frames.limit_gains(scaled, constant=False) is scaled
     # The difference of two like columns, amplified: no scaling of columns undoes that.
     wild = np.array([[1.0, 1.0], [1e12, -1e12]])
-    assert frames.beyond_reach(wild)
-    limited = frames.limit_gains(wild)
-    assert np.linalg.cond(limited * frames.column_scales(wild)) == pytest.approx(
+    assert frames.beyond_reach(wild, constant=False)
+    limited = frames.limit_gains(wild, constant=False)
+    assert np.linalg.cond(limited * frames.centres_and_scales(wild, constant=False)[1]) == pytest.approx(
         largest_gain_ratio(2), rel=1e-3
     )
     # What is small is left as it is, what is large comes down.
@@ -148,4 +148,20 @@ def test_column_scales_are_those_of_the_table_that_becomes_white() -> None:
     scales = np.array([1e-8, 3.0, 1e9])
     mixing = rng.normal(size=(3, 3)) * scales[:, None]
     forms = np.linalg.inv(mixing)
-    np.testing.assert_allclose(frames.column_scales(forms), np.linalg.norm(mixing, axis=1), rtol=1e-6)
+    centres, found = frames.centres_and_scales(forms, constant=False)
+    assert not centres.any()
+    np.testing.assert_allclose(found, np.linalg.norm(mixing, axis=1), rtol=1e-6)
+
+
+def test_centres_are_the_means_and_scales_the_spreads_about_them() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(500, 3)) * [1e-3, 1.0, 1e4] + [2013.0, -5.0, 1e6]
+    table = np.column_stack([rows, np.ones(500)])
+    values, vectors = np.linalg.eigh(table.T @ table / 500)
+    forms = vectors.T / np.sqrt(values)[:, None]
+    centres, scales = frames.centres_and_scales(forms, constant=True)
+    np.testing.assert_allclose(centres, [*rows.mean(axis=0), 0.0], rtol=1e-3)
+    np.testing.assert_allclose(scales[1:3], rows.std(axis=0)[1:], rtol=1e-2)
+    # Gains are limited about the centres: a column far from zero loses nothing by that.
+    far = np.array([[1.0, -1e7], [0.0, 1.0]])
+    assert frames.limit_gains(far, constant=True) is far

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from methods.whitening.test_tail import make_histogram
 from numpy.typing import NDArray
 
+from dpcov.core import NoisyCount
 from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
 from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 
@@ -26,8 +28,13 @@ def make_rows(seed: int) -> Matrix:
 def make_region(rows: Matrix) -> Region:
     rest = make_histogram(np.linalg.norm(rows[:, 1:], axis=1), 2.0, 0)
     along = make_histogram(np.abs(rows[:, 0]), 2.0, 1)
-    tails = (Tail(rest, 3.9, 3), Tail(along, 4.5, 1, HeavyDirection(ALONG, 0.05)))
+    tails = (Tail(rest, 3.9, 3), Tail(along, 4.5, 1, HeavyDirection(ALONG, 0.05, 1.0)))
     return Region(4.0, tails, (1.2,))
+
+
+def counted_beyond(rows: Matrix, region: Region) -> NoisyCount:
+    norms = np.linalg.norm(np.linalg.solve(region.shape(4), rows.T), axis=0)
+    return NoisyCount(int((norms > region.radius).sum()), Fraction(16))
 
 
 def test_each_direction_gets_back_what_it_lost() -> None:
@@ -37,7 +44,7 @@ def test_each_direction_gets_back_what_it_lost() -> None:
         region = make_region(rows)
         clipped = np.where(np.abs(rows[:, :1]) > 4.5, np.sign(rows[:, :1]) * 4.5, rows[:, :1])
         white = np.diag([np.square(clipped).mean(), 1.0, 1.0, 1.0])
-        restored = restore_shrunk(region, N, white, has_constant=True)
+        restored = restore_shrunk(region, N, white, counted_beyond(rows, region), has_constant=True)
         lost = np.square(rows[:, 0]).mean() / white[0, 0] - 1
         ratios.append((restored.factors[1] - 1) / lost)
         # Gaussian directions lose next to nothing beyond 3.9.
@@ -52,7 +59,9 @@ def test_each_direction_gets_back_what_it_lost() -> None:
 
 def test_laws_say_where_in_the_table_they_lie() -> None:
     rows = make_rows(0)
-    restored = restore_shrunk(make_region(rows), N, np.diag([4.0, 1.0, 1.0, 1.0]), has_constant=True)
+    region = make_region(rows)
+    white = np.diag([4.0, 1.0, 1.0, 1.0])
+    restored = restore_shrunk(region, N, white, counted_beyond(rows, region), has_constant=True)
     back = np.diag([10.0, 20.0, 30.0, 1.0])
     even, along = restored.located_laws(back, 3)
     assert even.along is None
@@ -65,11 +74,14 @@ def test_laws_say_where_in_the_table_they_lie() -> None:
 
 
 def test_nothing_is_restored_where_nothing_is_known() -> None:
-    restored = restore_shrunk(Region(3.0), N, np.eye(4), has_constant=True)
+    restored = restore_shrunk(Region(3.0), N, np.eye(4), NoisyCount(0, Fraction(16)), has_constant=True)
     assert (restored.factor, restored.constant, restored.laws) == (1.0, 1.0, ())
     assert not restored.beyond_most(4).any()
     assert restored.located_laws(np.eye(4), 3) == ()
-    drowned = restore_shrunk(make_region(make_rows(0)), N, np.zeros((4, 4)), has_constant=True)
+    rows = make_rows(0)
+    region = make_region(rows)
+    counted = counted_beyond(rows, region)
+    drowned = restore_shrunk(region, N, np.zeros((4, 4)), counted, has_constant=True)
     assert drowned.laws == (None, None)
 
 

@@ -28,7 +28,7 @@ def test_small_directions_are_amplified_until_they_are_seen() -> None:
     for seed in range(5):
         rows = mixed(np.random.default_rng(seed).normal(size=(N, 5)) * [1, 1e-1, 1e-3, 1e-5, 1e-6])
         run = start_run(rows, seed=seed)
-        frame = find_rough_frame(run)
+        frame = find_rough_frame(run, np.eye(run.d))
         assert frame.seen.all()
         conditions.append(np.linalg.cond(frame.rows @ second_moment(rows) @ frame.rows.T))
         assert run.left > 0.9
@@ -46,7 +46,7 @@ def test_a_rare_direction_is_left_as_long_as_it_is() -> None:
         rare[:190] = 1.0
         rows = np.column_stack([rng.normal(size=(N, 19)), rare])
         run = start_run(rows, seed=seed)
-        frame = find_rough_frame(run)
+        frame = find_rough_frame(run, np.eye(run.d))
         assert frame.rank == 19
         assert "norms of what is unseen" in purposes(run)
         # Its rows stay in reach of the others. If amplified as small directions are, they are 10 to 20 times
@@ -59,7 +59,7 @@ def test_a_direction_that_is_nothing_ends_the_search_and_spoils_none() -> None:
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(size=(N, 3)), np.zeros(N)])
     run = start_run(rows)
-    frame = find_rough_frame(run)
+    frame = find_rough_frame(run, np.eye(run.d))
     assert frame.seen.tolist().count(True) == 3
     assert run.left > 0.9
     white = (frame.rows @ second_moment(rows) @ frame.rows.T)[np.ix_(frame.seen, frame.seen)]
@@ -68,7 +68,7 @@ def test_a_direction_that_is_nothing_ends_the_search_and_spoils_none() -> None:
 
 def test_rows_of_zeros_end_it_after_some_blind_rounds() -> None:
     run = start_run(np.zeros((N, 3)))
-    frame = find_rough_frame(run)
+    frame = find_rough_frame(run, np.eye(run.d))
     assert frame.rank == 0
     assert purposes(run) == ["directions of the rows"] * 5
 
@@ -77,7 +77,7 @@ def test_a_round_costs_what_its_noise_asks_for() -> None:
     charged = {}
     for n_rows in (300, 3000, 30_000):
         run = start_run(np.random.default_rng(0).normal(size=(n_rows, 4)), 1.0)
-        find_rough_frame(run)
+        find_rough_frame(run, np.eye(run.d))
         charged[n_rows] = float(run.curator.receipt().charges[0].cost.rho)
     # Few rows: noise 0.45 of an even share of the rows, sqrt(2 d) / (n sqrt(rho')) = 0.45 / d.
     assert charged[300] == MOST_FOR_A_ROUND or abs(charged[300] / (8 * (4 / 0.45 / 300) ** 2) - 1) < 1e-9
@@ -85,7 +85,7 @@ def test_a_round_costs_what_its_noise_asks_for() -> None:
 
 
 def test_long_tables_are_sampled() -> None:
-    run = start_run(np.random.default_rng(0).normal(size=(400_000, 2)), 1.0)
+    run = start_run(np.random.default_rng(0).normal(size=(800_000, 2)), 1.0)
     asked = []
     original = run.gram
 
@@ -94,5 +94,5 @@ def test_long_tables_are_sampled() -> None:
         return original(*arguments, **options)  # type: ignore[arg-type]
 
     run.gram = gram  # type: ignore[method-assign,assignment]
-    assert find_rough_frame(run).rank == 2
+    assert find_rough_frame(run, np.eye(run.d)).rank == 2
     assert set(asked) == {(2, Rule.DIRECTION)}

@@ -164,11 +164,12 @@ def test_a_region_grows_to_rows_that_are_seen_beyond() -> None:
     white = whitened(run)
     norms = np.linalg.norm(rows @ white.rows.T, axis=1)
     small = Region(float(np.median(norms[400:])) * 1.5)
-    grown = enclose(run, white, small)
+    far = Region(10 * float(norms.max()))
+    grown = enclose(run, white, small, far)
     assert grown.radius >= np.median(norms[:400])
-    # One that holds them is left alone.
-    whole = Region(1.05 * float(norms.max()))
-    assert enclose(run, white, whole) is whole
+    # A ball that lets in less noise is taken instead.
+    near = Region(0.5 * grown.radius)
+    assert enclose(run, white, small, near) is near
 
 
 def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball() -> None:
@@ -181,11 +182,10 @@ def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball() -> None:
     along = (rows[:400] @ white.rows.T).mean(axis=0)
     across = np.linalg.svd(along[None])[2][-1]
     histogram = make_histogram(norms, 1.0, 0)
-    tails = (Tail(histogram, 3.0, 2), Tail(histogram, 6.0, 1, HeavyDirection(across, 0.1)))
+    tails = (Tail(histogram, 3.0, 2), Tail(histogram, 6.0, 1, HeavyDirection(across, 0.1, 1.0)))
     ellipsoid = Region(float(np.median(norms)) * 1.5, tails, (20.0,))
-    chosen = enclose(run, white, ellipsoid)
-    assert not chosen.heavy
-    assert chosen.radius == white.look.far
+    ball = Region(1.05 * float(norms.max()))
+    assert enclose(run, white, ellipsoid, ball) is ball
 
 
 def test_what_clipping_may_cost_is_weighed_against_noise() -> None:
@@ -197,7 +197,7 @@ def test_what_clipping_may_cost_is_weighed_against_noise() -> None:
 def test_a_region_reaches_as_far_as_it_says() -> None:
     histogram = make_histogram(np.abs(np.random.default_rng(0).standard_normal(1000)), 1.0, 0)
     vector = np.array([3.0, 4.0, 0.0]) / 5
-    tails = (Tail(histogram, 2.0, 2), Tail(histogram, 6.0, 1, HeavyDirection(vector, 0.1)))
+    tails = (Tail(histogram, 2.0, 2), Tail(histogram, 6.0, 1, HeavyDirection(vector, 0.1, 1.0)))
     region = Region(2.0, tails, (3.0,))
     shape = region.shape(3)
     np.testing.assert_allclose(shape @ vector, 3 * vector)

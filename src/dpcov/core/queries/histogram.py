@@ -118,8 +118,7 @@ class NormHistogram(GaussianQuery):
     >>> rows = np.tile([[1.0, 0.0], [0.0, 5.0]], (500, 1))
     >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
     >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
-    >>> grid = LogNormGrid(lowest=-1, highest=3, halves=1)
-    >>> answer = curator.ask(NormHistogram(identity_map(2), grid, rho=1, purpose="norms"))
+    >>> answer = curator.ask(NormHistogram(identity_map(2), LogNormGrid(-1, 3, 1), rho=1, purpose="norms"))
     >>> np.allclose(answer.counts, [0, 0, 0, 500, 0, 0, 0, 500, 0, 0], atol=10)
     True
     """
@@ -166,24 +165,16 @@ class NoisyCount:
 class RowsBeyond(GaussianQuery):
     """Ask for the number of rows whose norm falls into bin `first_bin` or a later one: a `NoisyCount`.
 
-    Questions about the same map and grid, one after another, share one scan.
-
     Parameters
     ----------
-    lattice_map : LatticeMap
-        The public map that is applied to the rows first.
-    grid : LogNormGrid
-        The public bins.
+    lattice_map, grid, rho, purpose
+        As in `NormHistogram`.
     first_bin : int
         The first bin that counts, up to ``grid.n_bins`` for none.
-    rho : number
-        What to spend.
-    purpose : str
-        What it pays for, for the receipt.
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP for replacing one row: the count moves by at most 1 and gets discrete
+    *Formal guarantee.* `rho`-zCDP for replacing one row: the count moves by at most 1 and gets rounded
     Gaussian noise of variance ``1 / (2 rho)`` (``histogram.md``).
 
     Examples
@@ -192,11 +183,10 @@ class RowsBeyond(GaussianQuery):
     >>> from dpcov.core import Budget, Curator, LogNormGrid, RowsBeyond, SeededBits, resolve_budget
     >>> from dpcov.maps import identity_map
     >>> from dpcov.sources import ArraySource
-    >>> rows = np.tile([[1.0, 0.0], [0.0, 5.0]], (500, 1))
+    >>> source = ArraySource(np.tile([[1.0, 0.0], [0.0, 5.0]], (500, 1)))
     >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
-    >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
-    >>> grid = LogNormGrid(lowest=-1, highest=3, halves=1)
-    >>> longer_than_2 = RowsBeyond(identity_map(2), grid, first_bin=5, rho=1, purpose="rows beyond 2")
+    >>> curator = Curator(source, Budget(resolve_budget(rho=1)), seeded)
+    >>> longer_than_2 = RowsBeyond(identity_map(2), LogNormGrid(-1, 3, 1), first_bin=5, rho=1, purpose="")
     >>> abs(curator.ask(longer_than_2).count - 500) < 10
     True
     """
@@ -233,10 +223,7 @@ class RowsBeyond(GaussianQuery):
 
 @dataclass(frozen=True)
 class LogNormTask(TaskWithoutNotes):
-    """Counts of rows by the logarithm of their norm after a map.
-
-    Tasks are equal if they have the very same map object, which cannot change, and equal grids.
-    """
+    """Counts of rows by the logarithm of their norm after a map; equal for the same map object and grid."""
 
     lattice_map: LatticeMap
     grid: LogNormGrid

@@ -15,7 +15,7 @@ from dpcov.core import ArgumentError, BitSource, Charge, Query
 from dpcov.core.lattice import Block, Lattice
 from dpcov.core.queries.joint import JointTask
 from dpcov.core.queries.sample import sample_task, sampled_rows
-from dpcov.core.query import Table
+from dpcov.core.query import Table, whole_number
 from dpcov.core.tasks import RowTask, RowWorker
 
 A = TypeVar("A")
@@ -42,6 +42,21 @@ class PerColumn(Generic[A]):
     -----
     *Formal guarantee.* The sum of the queries' costs: a row of the table that is replaced replaces one row of
     each table of a column, and the queries compose (``columns.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.core import Budget, Curator, LogNormGrid, NormHistogram, SeededBits, resolve_budget
+    >>> from dpcov.maps import identity_map
+    >>> from dpcov.methods.whitening.queries.columns import PerColumn
+    >>> from dpcov.sources import ArraySource
+    >>> source = ArraySource(np.tile([1.0, 5.0], (500, 1)))
+    >>> seeded = SeededBits(np.random.default_rng(0))  # for examples: not private
+    >>> curator = Curator(source, Budget(resolve_budget(rho=1)), seeded)
+    >>> norms = NormHistogram(identity_map(1), LogNormGrid(-1, 3, 1), rho=0.5, purpose="norms")
+    >>> short, long = curator.ask(PerColumn((0, 1), (norms, norms), "norms of columns", alone=True))
+    >>> int(short.counts.argmax()), int(long.counts.argmax())
+    (3, 7)
     """
 
     columns: tuple[int, ...]
@@ -63,7 +78,10 @@ class PerColumn(Generic[A]):
             raise ArgumentError("columns and queries must be as many, and at least one.")
         if not all(0 <= column < own for column in self.columns):
             raise ArgumentError(f"columns must be numbers from 0 to {own - 1}.")
+        whole_number(self.every, "every")
         for query in self.queries:
+            if getattr(query, "every", 1) != 1:
+                raise ArgumentError("a query of one column takes no sample of its own: give every to all.")
             query.check(self._part(table))
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
