@@ -141,6 +141,7 @@ def _all_answers(name: str, program: Program, *mutants: str) -> Case:
     return Case(
         f"{name}, all answers", all_answers(program, FAR_EAST, FARTHER_NORTH), FAR_EAST, FARTHER_NORTH,
         Claim(rho=MUCH, gaussian=True), METHOD_RUNS, ("half the noise", *mutants), "far row turned",
+        mutant_runs=METHOD_RUNS // 2,
     )  # fmt: skip
 
 
@@ -242,6 +243,8 @@ _FITS: dict[type, Program] = {
     learn.PrivateCovariance: _fitted(learn.PrivateCovariance, "location_", "covariance_"),
     learn.PrivatePCA: _fitted(learn.PrivatePCA, "mean_", "explained_variance_"),
     learn.PrivateWhitener: _fitted(learn.PrivateWhitener, "mean_", "whitening_"),
+    learn.PrivateScaler: _fitted(learn.PrivateScaler, "mean_", "scale_"),
+    learn.PrivateImputer: _fitted(learn.PrivateImputer, "statistics_"),
     learn.PrivateLinearRegression: _fitted(learn.PrivateLinearRegression, "intercept_", "coef_", target=True),
     learn.PrivateRidge: _fitted(learn.PrivateRidge, "intercept_", "coef_", target=True),
 }

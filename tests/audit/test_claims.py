@@ -20,7 +20,7 @@ SHARE = float(os.environ.get("DPCOV_AUDIT_SHARE", "1"))
 FACTORS = {
     "no sqrt 2": 6.0,
     "one release too few": 6.0,
-    "asked twice, paid once": 2.0,
+    "asked twice, paid once": 3.0,
     "no clipping": 0.25,
     "no bounds": 0.25,
     "rare results shown": 0.25,
@@ -33,7 +33,8 @@ LEAST_RUNS = 500
 
 
 def runs_of(case: Case, mutant: str = "") -> int:
-    runs = max(min(case.runs, LEAST_RUNS), case.runs * FACTORS.get(mutant, 1.0))
+    most = case.mutant_runs if mutant and case.mutant_runs else case.runs
+    runs = max(min(most, LEAST_RUNS), most * FACTORS.get(mutant, 1.0))
     return max(50, int(runs * SHARE))
 
 
