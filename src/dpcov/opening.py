@@ -27,6 +27,7 @@ from dpcov.laws import least_size
 from dpcov.ledger import Ledger, budget_for
 from dpcov.progress import ScanBars
 from dpcov.sources import open_source
+from dpcov.sources.encoding import Bounds, Columns, declared
 
 _LARGEST_ROUNDING = 0.1
 
@@ -36,8 +37,13 @@ class Access(TypedDict, total=False):
 
     Attributes
     ----------
-    columns : sequence of str, optional
-        Which columns to use; for an array, their names. CSV files need it.
+    columns : sequence of str or mapping, optional
+        Which columns to use; for an array, their names. CSV files need it. A mapping tells their
+        kinds as well.
+    bounds : mapping, optional
+        Public lower and upper ends of columns, by name; values beyond are moved to the nearest end.
+    terms : sequence of str, optional
+        Products, powers and logarithms of columns that join them.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the answer NOT private.
     progress : bool, optional
@@ -52,7 +58,9 @@ class Access(TypedDict, total=False):
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
     """
 
-    columns: Sequence[str] | None
+    columns: Columns
+    bounds: Bounds | None
+    terms: Sequence[str]
     rng: np.random.Generator | None
     progress: bool | None
     ledger: Ledger | str | os.PathLike[str] | None
@@ -99,7 +107,7 @@ def opened(
         allow_seeded=access.get("allow_seeded", False),
     )
     bars = ScanBars(show=access.get("progress"), expected=scans)
-    source = open_source(data, access.get("columns"))
+    source = open_source(data, declared(access.get("columns"), access.get("bounds"), access.get("terms", ())))
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:
         check_size(source.n_rows, len(source.columns) + constant)

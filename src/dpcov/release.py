@@ -29,6 +29,7 @@ from dpcov.methods import find_method, methods
 from dpcov.opening import check_size, opened, warn_of_weakness
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
+from dpcov.sources.encoding import Bounds, Columns
 from dpcov.tables import html_table, number
 
 # The kernel knows nothing of notebooks.
@@ -203,7 +204,9 @@ def release(
     mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Columns = None,
+    bounds: Bounds | None = None,
+    terms: Sequence[str] = (),
     method: str = "whitening",
     intercept: bool = True,
     allow_unvetted: bool = False,
@@ -234,8 +237,15 @@ def release(
         the time.
     rho : float, optional
         The budget in zero-concentrated differential privacy, instead of `epsilon`.
-    columns : sequence of str, optional
-        Which columns to use; for an array, their names. CSV files need it.
+    columns : sequence of str or mapping, optional
+        Which columns to use; for an array, their names. CSV files need it. A mapping tells what they hold as
+        well, such as ``{"age": dpcov.number(0, 120), "sex": dpcov.category(["f", "m"])}``.
+    bounds : mapping, optional
+        Lower and upper ends of columns of numbers, such as ``{"age": (0, 120)}``; values beyond are moved to
+        the nearest end. They must be public, and not come from the rows.
+    terms : sequence of str, optional
+        Products, powers and logarithms of columns that join them, such as ``["age^2", "age:sex"]`` and
+        ``["log(income)"]``.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
@@ -272,7 +282,7 @@ def release(
     Notes
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP, `mu`-GDP or `rho`-zCDP, for tables of the same public size
-    that differ in one row. Column names, dtypes and the number of rows are public.
+    that differ in one row. Column names, dtypes, bounds and the number of rows are public.
 
     Examples
     --------
@@ -297,8 +307,8 @@ def release(
     checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
     with opened(
         data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
-        rng=rng, progress=progress, ledger=ledger, dataset=dataset, purpose=purpose,
-        allow_seeded=allow_seeded,
+        bounds=bounds, terms=terms, rng=rng, progress=progress, ledger=ledger, dataset=dataset,
+        purpose=purpose, allow_seeded=allow_seeded,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)

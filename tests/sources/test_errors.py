@@ -71,10 +71,9 @@ def test_no_error_of_a_task_is_kept(kind: type, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in TABLES if kind is not ArraySource])
 def test_no_error_of_a_reader_is_kept(kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "to_numbers", quote_a_value)
-    monkeypatch.setattr(arrow, "to_numbers", quote_a_value)
-    monkeypatch.setattr(arrow, "_to_floats", quote_a_value)
-    monkeypatch.setattr(csv_files, "_parse", quote_a_value)
+    monkeypatch.setattr(arrays, "series_cells", quote_a_value)
+    monkeypatch.setattr(arrow, "series_cells", quote_a_value)
+    monkeypatch.setattr(arrow, "arrow_cells", quote_a_value)
     monkeypatch.setattr(csv_files.CsvSource, "_read", quote_a_value)
     check(TABLES[kind](ROWS, tmp_path), FailingTask())
 

@@ -12,7 +12,17 @@ import numpy as np
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_names, read_number, to_float
+from dpcov.cli.arguments import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Mu,
+    Rho,
+    read_bounds,
+    read_names,
+    read_number,
+    to_float,
+)
 from dpcov.cli.failures import reported
 from dpcov.cli.files import OutputFile
 from dpcov.cli.ledger import account_fields, describe
@@ -25,6 +35,7 @@ from dpcov.ledger import Ledger
 from dpcov.methods import find_method
 from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import open_source
+from dpcov.sources.encoding import Schema, declared
 
 _BYTES_PER_ENTRY = 32
 _BYTES_BESIDES = 1 << 16
@@ -56,6 +67,13 @@ def release(
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it."),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=LOWER:UPPER",
+            help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
+        ),
     ] = None,
     contamination: Annotated[
         Fraction | None,
@@ -116,7 +134,7 @@ def release(
     wanted = _Wanted(
         data=data,
         budget={"rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta},
-        columns=read_names(columns) if columns else None,
+        columns=declared(read_names(columns) if columns else None, read_bounds(bounds or [])),
         method=method,
         options=options,
         intercept=intercept,
@@ -170,7 +188,7 @@ class _Wanted:
 
     data: list[str]
     budget: dict[str, Any]
-    columns: list[str] | None
+    columns: Schema
     method: str
     options: dict[str, Any]
     intercept: bool

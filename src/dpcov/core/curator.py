@@ -52,23 +52,18 @@ class Curator:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpcov.core import Budget, Clipping, Curator, Gram, LogNormGrid, NormHistogram
-    >>> from dpcov.core import SeededBits, resolve_budget
+    >>> from dpcov.core import Budget, Clipping, Curator, Gram, SeededBits, resolve_budget
     >>> from dpcov.maps import identity_map
     >>> from dpcov.sources import ArraySource
     >>> rows = np.random.default_rng(0).normal(size=(1000, 2))
     >>> seeded = SeededBits(np.random.default_rng(1))  # for examples: not private
     >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
-    >>> gram, norms = curator.ask(
-    ...     Gram(Clipping(identity_map(2), radius=4.0), rho=0.5, purpose="second moment"),
-    ...     NormHistogram(identity_map(2), LogNormGrid(-4, 4, 1), rho=0.25, purpose="norms"),
-    ... )
-    >>> gram.mean().shape, len(norms.counts)
-    ((2, 2), 18)
+    >>> gram = curator.ask(Gram(Clipping(identity_map(2), radius=4.0), rho=0.5, purpose="second moment"))
+    >>> gram.mean().shape
+    (2, 2)
     >>> print(curator.receipt())
-    spent rho=0.75 of rho=1
+    spent rho=0.5 of rho=1
       rho=0.5  second moment
-      rho=0.25  norms
       NOT PRIVATE: the noise came from a seeded generator
     """
 
@@ -106,6 +101,11 @@ class Curator:
     def columns(self) -> tuple[str, ...]:
         """The public column names, without the constant one."""
         return self._source.columns
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The public lower and upper ends of `columns`, shape (columns, 2); infinite where none is known."""
+        return self._source.bounds
 
     @property
     def has_constant(self) -> bool:

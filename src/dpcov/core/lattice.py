@@ -68,9 +68,7 @@ class Lattice:
         bound = min(_LARGEST_BOUND, isqrt(_SUM_LIMIT // n_rows))
         clip = bound - isqrt(n_columns) // 2 - 2
         if clip < bound // 2:
-            raise ArgumentError(
-                f"a table of {n_rows} rows and {n_columns} columns is too large for 64-bit sums."
-            )
+            raise ArgumentError(f"{n_rows} rows of {n_columns} columns are too large for 64-bit sums.")
         return cls(bound, clip, LARGEST_EXACT // (bound * bound))
 
 

@@ -57,9 +57,7 @@ class Table:
     def check_map(self, lattice_map: LatticeMap) -> None:
         """Raise an `ArgumentError` for a map that takes other columns."""
         if lattice_map.n_columns != self.n_columns:
-            raise ArgumentError(
-                f"map takes {lattice_map.n_columns} columns, but the table has {self.n_columns}."
-            )
+            raise ArgumentError(f"map takes {lattice_map.n_columns} columns, not {self.n_columns}.")
         if lattice_map.centres.any() and not self.constant:
             raise ArgumentError("map has centres, but the table has no constant column.")
 

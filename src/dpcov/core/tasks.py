@@ -90,6 +90,10 @@ class Source(Protocol):
         """The public column names."""
 
     @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The public lower and upper ends of the columns, shape (columns, 2), which every row keeps."""
+
+    @property
     def in_memory(self) -> bool:
         """Whether rows lie in this process: they keep their places, and are cut by public numbers alone."""
 

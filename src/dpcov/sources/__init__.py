@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -14,12 +14,13 @@ from dpcov.sources._scan import check_fork
 from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.arrow import DatasetSource, LazySource, StreamSource
 from dpcov.sources.dask import DaskSource
+from dpcov.sources.encoding import Columns
 from dpcov.sources.files import is_paths, open_files
 from dpcov.sources.spark import SparkSource
 
 __all__ = ["ArraySource", "FrameSource", "open_source"]
 
-_BY_MODULE: Mapping[str, Callable[[Any, Sequence[str] | None], Source]] = {
+_BY_MODULE: Mapping[str, Callable[[Any, Columns], Source]] = {
     "polars.lazyframe": LazySource,
     "pyarrow._dataset": DatasetSource,
     "dask.array": DaskSource,
@@ -28,7 +29,7 @@ _BY_MODULE: Mapping[str, Callable[[Any, Sequence[str] | None], Source]] = {
 }
 
 
-def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
+def open_source(data: Any, columns: Columns = None) -> Source:
     """Return the source that reads `data`.
 
     Parameters
@@ -37,8 +38,8 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
         A two-dimensional numpy array; a dataframe that narwhals reads, or a lazy polars frame; a path,
         pattern or list of Parquet, Arrow or CSV files; a ``pyarrow.dataset``; a Dask dataframe or
         array; a Spark dataframe; anything that gives an Arrow stream when asked again.
-    columns : sequence of str, optional
-        Names for an array's columns; for all else, which columns to use.
+    columns : sequence of str, mapping or Schema, optional
+        Names for an array's columns; for all else, which columns to use. A mapping tells their kinds as well.
     """
     check_fork()
     data = nw.to_native(data, pass_through=True)

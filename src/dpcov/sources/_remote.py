@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpcov.core import DpcovError, RowTask, SourceChangedError, SourceError
 from dpcov.sources._scan import add_totals
-from dpcov.sources.arrays import ArraySource, FrameSource, frame_columns
+from dpcov.sources.arrays import ArraySource, FrameSource
+from dpcov.sources.encoding import Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +49,17 @@ def keep(packed: bytes) -> bytes:
     return packed
 
 
-def measure(part: Any, columns: Sequence[str] | None) -> Measure:
-    """Count the rows of a partition, and see whether its columns are there and numeric."""
+def measure(part: Any, encoding: Encoding) -> Measure:
+    """Count the rows of a partition, and see whether its columns are there, of whatever types."""
     try:
-        if columns is not None:
-            frame_columns(nw.from_native(part, eager_only=True).schema, columns)
+        if not isinstance(part, np.ndarray):
+            nw.from_native(part, eager_only=True).select(encoding.raw)
         return Measure(len(part))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
         return Measure(0, _public(error))
 
 
-def run(
-    part: Any, columns: Sequence[str] | None, n_rows: int, packed: bytes, notes: NDArray[np.int64]
-) -> Partial:
+def run(part: Any, encoding: Encoding, n_rows: int, packed: bytes, notes: NDArray[np.int64]) -> Partial:
     """Run a packed task over one partition: a numpy array, or some columns of a dataframe."""
     try:
         task: RowTask = pickle.loads(packed).with_notes(notes)  # noqa: S301  (packed by `pack`)
@@ -68,10 +67,10 @@ def run(
             return Partial(0, None, changed=True)
         if n_rows == 0:
             return Partial(0, task.worker().total())
-        if columns is None:
-            return Partial(n_rows, ArraySource(part, threads=1).scan(task))
+        if isinstance(part, np.ndarray):
+            return Partial(n_rows, ArraySource(part, encoding, threads=1).scan(task))
         frame = nw.from_native(part, eager_only=True)
-        return Partial(n_rows, FrameSource(frame, columns, threads=1).scan(task))
+        return Partial(n_rows, FrameSource(frame, encoding, threads=1).scan(task))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
         return Partial(0, None, problem=_public(error))
 

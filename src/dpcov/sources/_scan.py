@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpcov.core import Block, DpcovError, Report, RowTask, RowWorker, SourceChangedError, SourceError
+from dpcov.sources.encoding import Cells, Encoding
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Consecutive rows of a table, whose columns a worker thread loads."""
+    """Consecutive rows of a table, whose cells a worker thread loads, one column after another."""
 
     first_row: int
     n_rows: int
-    columns: Callable[[], Block] = field(repr=False)
+    cells: Callable[[], Sequence[Cells]] = field(repr=False)
 
 
 T = TypeVar("T")
@@ -39,9 +40,15 @@ def available_threads() -> int:
 
 
 def scan_streams(
-    task: RowTask, streams: Sequence[Stream], n_rows: int, threads: int, report: Report | None = None
+    task: RowTask,
+    streams: Sequence[Stream],
+    n_rows: int,
+    encoding: Encoding,
+    *,
+    threads: int,
+    report: Report | None = None,
 ) -> NDArray[np.int64]:
-    """Give every piece of every stream to one of several workers and add up their totals."""
+    """Encode every piece of every stream, give it to one of several workers, and add up their totals."""
     pool = _Pool(streams, report)
 
     def work() -> NDArray[np.int64] | None:
@@ -49,7 +56,7 @@ def scan_streams(
         try:
             for piece in pool.pieces():
                 worker = worker or task.worker()
-                quietly(partial(_feed, worker, piece, task.block_rows), _unreadable)
+                quietly(partial(_feed, worker, piece, encoding, task.block_rows), _unreadable)
                 pool.note(piece.n_rows)
         except BaseException:
             pool.stop()
@@ -79,8 +86,8 @@ def add_totals(totals: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return total
 
 
-def _feed(worker: RowWorker, piece: Piece, block_rows: int) -> None:
-    columns = piece.columns()
+def _feed(worker: RowWorker, piece: Piece, encoding: Encoding, block_rows: int) -> None:
+    columns = encoding.encode(piece.cells())
     for first in range(0, piece.n_rows, block_rows):
         last = min(first + block_rows, piece.n_rows)
         worker.add(_cut(columns, first, last), piece.first_row + first)

@@ -13,8 +13,9 @@ from dpcov._extras import require
 from dpcov.core import ArgumentError, RowTask, Source, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
-from dpcov.sources.arrow import batch_rows, is_number_or_null, numeric_columns, opening, pieces_of
+from dpcov.sources.arrow import arrow_encoding, batch_rows, check_type, opening, pieces_of
 from dpcov.sources.csv_files import CsvSource
+from dpcov.sources.encoding import Columns, Encoding
 
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -44,7 +45,7 @@ def is_paths(data: Any) -> bool:
     return isinstance(data, str | os.PathLike)
 
 
-def open_files(data: PathLike | Sequence[PathLike], columns: Sequence[str] | None) -> Source:
+def open_files(data: PathLike | Sequence[PathLike], columns: Columns) -> Source:
     """Return the source that reads files of one format, in the order of the list or of their names."""
     paths = find_files(data)
     suffixes = {Path(path).suffix.lower() for path in paths}
@@ -136,11 +137,11 @@ class ParquetSource(Table):
         Files with the same columns; their types may differ.
     stamp : FileStamp
         Notices changes.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Columns = None) -> None:
         self._parquet = require("pyarrow.parquet", "arrow")
         self._groups: list[_RowGroup] = []
         schemas = []
@@ -151,8 +152,8 @@ class ParquetSource(Table):
             for index in range(metadata.num_row_groups):
                 self._groups.append(_RowGroup(path, metadata, index, n_rows))
                 n_rows += metadata.row_group(index).num_rows
-        wanted = common_columns(paths, schemas, columns)
-        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
+        encoding = common_encoding(paths, schemas, columns)
+        super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
     def _streams(self, task: RowTask) -> Sequence[Stream]:
         del task
@@ -164,12 +165,12 @@ class ParquetSource(Table):
             group.path, metadata=group.metadata, buffer_size=_READ_BUFFER, pre_buffer=False
         ) as file:
             batches = file.iter_batches(
-                batch_rows(len(self._columns)),
+                batch_rows(len(self._encoding.raw)),
                 row_groups=[group.index],
-                columns=list(self._columns),
+                columns=list(self._encoding.raw),
                 use_threads=False,
             )
-            yield from pieces_of(batches, self._columns, group.first_row)
+            yield from pieces_of(batches, self._encoding.raw, group.first_row)
 
 
 class ArrowFileSource(Table):
@@ -181,21 +182,21 @@ class ArrowFileSource(Table):
         Files with the same columns; their types may differ.
     stamp : FileStamp
         Notices changes.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Columns = None) -> None:
         self._arrow = require("pyarrow", "arrow")
         schemas = [opening(path, partial(self._schema, path)) for path in paths]
-        wanted = common_columns(paths, schemas, columns)
+        encoding = common_encoding(paths, schemas, columns)
         self._parts: list[tuple[str, list[int], int]] = []
         n_rows = 0
         for path, schema in zip(paths, schemas, strict=True):
-            fields = [schema.get_field_index(name) for name in wanted]
+            fields = [schema.get_field_index(name) for name in encoding.raw]
             self._parts.append((path, fields, n_rows))
             n_rows += opening(path, partial(self._count, path, fields[:1]))
-        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
+        super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
     def _schema(self, path: str) -> Any:
         with self._arrow.OSFile(path) as file:
@@ -216,24 +217,20 @@ class ArrowFileSource(Table):
         return [partial(self._stream, *part) for part in self._parts]
 
     def _stream(self, path: str, fields: list[int], first_row: int) -> Iterator[Piece]:
-        return pieces_of(self._batches(path, fields), self._columns, first_row)
+        return pieces_of(self._batches(path, fields), self._encoding.raw, first_row)
 
 
-def common_columns(
-    paths: Sequence[str], schemas: Sequence[Any], columns: Sequence[str] | None
-) -> tuple[str, ...]:
-    """Return which columns to use; every file must have them as numbers, of whatever type.
+def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Columns) -> Encoding:
+    """Return how to read files; every file must have the columns, each in types that its kind reads.
 
     One missing value turns a column of whole numbers into floats, and a file of missing values alone has no
     type: what a file's type is may depend on rows, and numbers of all types are read as float64.
     """
-    wanted = numeric_columns(schemas, columns)
+    encoding = arrow_encoding(schemas, columns)
     for path, schema in zip(paths, schemas, strict=True):
-        for name in wanted:
+        for name, kind in zip(encoding.raw, encoding.kinds, strict=True):
             index = schema.get_field_index(name)
-            found = schema.field(index).type if index >= 0 else "missing"
-            if index < 0 or not is_number_or_null(found):
-                raise ArgumentError(
-                    f"column {name} is {found} in {path}; it must hold numbers in every file."
-                )
-    return wanted
+            if index < 0:
+                raise ArgumentError(f"column {name} is missing in {path}; it must be in every file.")
+            check_type(path, name, kind, schema.field(index).type)
+    return encoding

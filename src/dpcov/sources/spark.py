@@ -22,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._extras import require
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Report, RowTask, SourceChangedError, SourceError
 from dpcov.sources import _remote
 from dpcov.sources._scan import quietly, scan_streams
 from dpcov.sources._table import check_shape
-from dpcov.sources.arrays import frame_columns
+from dpcov.sources.arrays import frame_encoding
 from dpcov.sources.arrow import opening, pieces_of
+from dpcov.sources.encoding import Columns, Encoding
 
 _SENT_AT_ONCE = 1 << 16
 _CHANGED = -1
@@ -41,11 +43,11 @@ class SparkSource:
     ----------
     data : pyspark.sql.DataFrame
         Computed anew for each scan, unless it is cached.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         require("pyspark", "spark")
         require("pyarrow", "spark")
         if not hasattr(data, "toArrow"):
@@ -55,14 +57,14 @@ class SparkSource:
         if len(set(data.columns)) != len(data.columns):
             raise ArgumentError("data has two columns of the same name; rename one first.")
         schema = opening("data", lambda: nw.from_native(data).collect_schema(), _HINT)
-        self._columns = frame_columns(schema, columns)
+        self._encoding = frame_encoding(schema, columns)
         # Plain names: Spark itself stumbles over a dot in a column's name.
-        self._names = tuple(f"x{i}" for i in range(len(self._columns)))
+        self._names = tuple(f"x{i}" for i in range(len(self._encoding.raw)))
         self._data = data.select(
-            *(_column(data, old).alias(new) for old, new in zip(self._columns, self._names, strict=True))
+            *(_column(data, old).alias(new) for old, new in zip(self._encoding.raw, self._names, strict=True))
         )
         self._lengths = self._count()
-        check_shape(self.n_rows, self._columns)
+        check_shape(self.n_rows, self._encoding)
 
     def _count(self) -> dict[int, int]:
         counted = self._data.mapInArrow(_count, "partition bigint, rows bigint")
@@ -77,7 +79,12 @@ class SparkSource:
     @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
-        return self._columns
+        return self._encoding.columns
+
+    @property
+    def bounds(self) -> Array:
+        """The public lower and upper ends of the columns, which every row keeps."""
+        return self._encoding.bounds
 
     @property
     def in_memory(self) -> bool:
@@ -106,7 +113,7 @@ class SparkSource:
 
     def _runner(self, task: RowTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """Return the function that Spark sends to its workers, with all that it needs."""
-        names, packed = self._names, _remote.pack(task)
+        names, encoding, packed = self._names, self._encoding, _remote.pack(task)
         first_rows = [0, *accumulate(self._lengths.values())][:-1]
         parts = {
             index: _Part(index, length, task.notes(first, length))
@@ -115,7 +122,7 @@ class SparkSource:
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             index = _partition()
-            return _run(batches, names, parts.get(index) or _Part(index), packed)
+            return _run(batches, names, encoding, parts.get(index) or _Part(index), packed)
 
         return run
 
@@ -154,12 +161,14 @@ def _count(batches: Iterator[Any]) -> Iterator[Any]:
     yield _batch(partition=[_partition()], rows=[n_rows])
 
 
-def _run(batches: Iterator[Any], names: Sequence[str], part: _Part, packed: bytes) -> Iterator[Any]:
+def _run(
+    batches: Iterator[Any], names: Sequence[str], encoding: Encoding, part: _Part, packed: bytes
+) -> Iterator[Any]:
     """Run a task over one partition; an error is told by its type, and Spark may try again."""
 
     def total_of_rows() -> NDArray[np.int64]:
         task: RowTask = pickle.loads(packed).with_notes(part.notes)  # noqa: S301  (packed by `pack`)
-        return scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, threads=1)
+        return scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, encoding, threads=1)
 
     try:
         total = quietly(total_of_rows, lambda kind: SourceError(f"a partition could not be read ({kind})."))

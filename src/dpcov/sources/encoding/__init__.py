@@ -1,0 +1,16 @@
+"""Encodings: from the columns that a table has to the numbers that a release is about, row by row.
+
+The proof note is ``encoding.md``.
+"""
+
+from dpcov.sources.encoding.categories import CategoryKind, category
+from dpcov.sources.encoding.cells import Cells
+from dpcov.sources.encoding.dates import DateKind, date
+from dpcov.sources.encoding.encoding import Encoding
+from dpcov.sources.encoding.kinds import FlagKind, Kind, NumberKind, flag, number
+from dpcov.sources.encoding.schema import Bounds, Columns, ColumnType, Schema, declared, resolve
+
+__all__ = [
+    "Bounds", "CategoryKind", "Cells", "ColumnType", "Columns", "DateKind", "Encoding", "FlagKind", "Kind",
+    "NumberKind", "Schema", "category", "date", "declared", "flag", "number", "resolve",
+]  # fmt: skip
