@@ -19,6 +19,7 @@ from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import constant_name
+from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
 from dpcov.release import Release
 
@@ -60,7 +61,10 @@ def save_release(release: Release, path: str | Path) -> None:
         "schema_version": SCHEMA_VERSION,
         "columns": list(release.columns),
         "intercept": release.intercept,
-        "n_rows": release.n_rows,
+        "n_rows": release.n_units if release.unit is None else None,
+        "unit": None
+        if release.unit is None
+        else {"name": release.unit.name, "weighting": release.unit.weighting, "count": release.n_units},
         "method": release.method,
         "options": to_plain(release.options),
         "private": release.receipt.private,
@@ -139,9 +143,10 @@ def _read_release(archive: ArchiveReader) -> Release:
         raise ValueError("its columns are not distinct names")
     intercept = _typed(manifest["intercept"], bool)
     names = _names(columns, intercept=intercept)
+    unit = _read_unit(manifest)
     return Release(
         columns=columns,
-        n_rows=_whole(manifest["n_rows"]),
+        n_units=_whole(manifest["n_rows"] if unit is None else manifest["unit"]["count"]),
         method=_typed(manifest["method"], str),
         options=from_plain(_typed(manifest["options"], dict)),
         receipt=_read_receipt(manifest),
@@ -152,7 +157,19 @@ def _read_release(archive: ArchiveReader) -> Release:
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
         provenance=_read_provenance(manifest),
+        unit=unit,
     )
+
+
+def _read_unit(manifest: Mapping[str, Any]) -> PrivacyUnit | None:
+    # Releases of earlier versions protect rows, and do not say so.
+    stored = manifest.get("unit")
+    if stored is None:
+        return None
+    name, weighting = _typed(stored["name"], str), _typed(stored["weighting"], str)
+    if not name or weighting not in WEIGHTINGS or manifest["n_rows"] is not None:
+        raise ValueError("its privacy unit is none")
+    return PrivacyUnit(name, weighting)
 
 
 def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:

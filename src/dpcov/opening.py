@@ -25,6 +25,7 @@ from dpcov.core.budget import as_fraction
 from dpcov.core.lattice import Lattice
 from dpcov.laws import least_size
 from dpcov.ledger import Ledger, budget_for
+from dpcov.privacy_unit import ROW, read_unit
 from dpcov.progress import ScanBars
 from dpcov.sources import open_source
 from dpcov.sources.encoding import Bounds, Columns, declared
@@ -56,6 +57,10 @@ class Access(TypedDict, total=False):
         What it is for, for the ledger's history.
     allow_seeded : bool, default False
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
+    privacy_unit : str or array, optional
+        The column that tells whose a row is, so that all rows of a person are protected together.
+    weighting : str, default "row"
+        With `privacy_unit`: whether every "row" counts the same, or every "unit".
     """
 
     columns: Columns
@@ -67,6 +72,8 @@ class Access(TypedDict, total=False):
     dataset: str | None
     purpose: str
     allow_seeded: bool
+    privacy_unit: Any
+    weighting: str
 
 
 @contextmanager
@@ -95,19 +102,21 @@ def opened(
     ...     curator.n_rows, curator.columns
     (20, ('x0', 'x1', 'x2'))
     """
+    unit, grouping = read_unit(access.get("privacy_unit"), access.get("weighting", ROW))
     rng = access.get("rng")
     bits = OSEntropy() if rng is None else SeededBits(rng)
     paid = budget_for(
         limit,
         ledger=access.get("ledger"),
         dataset=access.get("dataset"),
-        method=method,
+        method=method if unit is None else f"{method}, each {unit.name} protected",
         purpose=access.get("purpose", ""),
         private=bits.private,
         allow_seeded=access.get("allow_seeded", False),
     )
     bars = ScanBars(show=access.get("progress"), expected=scans)
-    source = open_source(data, declared(access.get("columns"), access.get("bounds"), access.get("terms", ())))
+    columns = declared(access.get("columns"), access.get("bounds"), access.get("terms", ()))
+    source = open_source(data, columns, grouping)
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:
         check_size(source.n_rows, len(source.columns) + constant)
@@ -115,8 +124,13 @@ def opened(
         yield Curator(source, budget, bits, constant=constant, progress=bars)
 
 
-def check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int) -> None:
-    """Raise an `ArgumentError` if noise would hide all that any table of this size could show."""
+def check_size(
+    limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns: int, *, unit: str = ROW
+) -> None:
+    """Raise an `ArgumentError` if noise would hide all that any table of this size could show.
+
+    Where a `unit` is protected as a whole, it counts in place of a row.
+    """
     least, given = least_size(n_columns), math.sqrt(limit.rho)
     if n_rows * given > least:
         return
@@ -128,9 +142,9 @@ def check_size(limit: PrivacyCost, delta: Number | None, n_rows: int, n_columns:
     if delta is not None and delta > 0:
         budget += f" (epsilon={resolve_budget(rho=rho).epsilon(delta):.3g})"
     raise ArgumentError(
-        f"{n_rows} rows are too few for {n_columns} columns (the constant one included) at {limit}: noise "
+        f"{n_rows} {unit}s are too few for {n_columns} columns (the constant one included) at {limit}: noise "
         "would hide every combination of the columns, whatever the rows are. To show a single one takes at "
-        f"least {rows} rows or {budget}; fewer columns take less. force=True goes on all the same."
+        f"least {rows} {unit}s or {budget}; fewer columns take less. force=True goes on all the same."
     )
 
 
@@ -138,11 +152,11 @@ class WeakGuaranteeWarning(UserWarning):
     """A budget is so large that the guarantee protects hardly anyone."""
 
 
-def warn_of_weakness(limit: PrivacyCost, delta: Number | None, n_rows: int) -> None:
+def warn_of_weakness(limit: PrivacyCost, delta: Number | None, n_units: int, unit: str = ROW) -> None:
     """Say so if a budget protects hardly anyone: an epsilon above 10, or a delta above one in the rows."""
     from dpcov.report.words import weakness  # noqa: PLC0415  (the report knows releases)
 
-    told = weakness(limit, None if delta is None else as_fraction(delta, "delta"), n_rows)
+    told = weakness(limit, None if delta is None else as_fraction(delta, "delta"), n_units, unit)
     if told:
         warnings.warn(told, WeakGuaranteeWarning, stacklevel=3)
 
@@ -151,8 +165,11 @@ def _warn_of_rounding(source: Source, limit: PrivacyCost, *, constant: bool) -> 
     """Say so if rounding to 64-bit sums is not small beside the noise: beyond about two billion rows.
 
     Rounding a row to the lattice adds 1/12 to a diagonal entry on average, n / 12 in all; the noise of a
-    Gram matrix that spends all has a standard deviation of B^2 / sqrt(rho).
+    Gram matrix that spends all has a standard deviation of B^2 / sqrt(rho). Of grouped rows the number is not
+    public.
     """
+    if source.grouped:
+        return
     lattice = Lattice.for_table(source.n_rows, len(source.columns) + constant)
     share = source.n_rows / 12 / lattice.bound**2 * math.sqrt(limit.rho)
     if share > _LARGEST_ROUNDING:

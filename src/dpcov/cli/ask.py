@@ -15,6 +15,7 @@ from dpcov.cli.arguments import AsJson, read_names, read_number, read_whole, to_
 from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
+from dpcov.privacy_unit import ROW
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
 
@@ -290,9 +291,10 @@ def summary(context: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = 
 
 
 def _facts(release: dpcov.Release) -> dict[str, Any]:
-    receipt = release.receipt
+    receipt, delta = release.receipt, release.provenance.delta or USUAL_DELTAS[1]
     return {
-        "rows": release.n_rows,
+        "protected": ROW if release.unit is None else release.unit.name,
+        "units": release.n_units,
         "columns": list(release.columns),
         "method": release.method,
         "private": receipt.private,
@@ -302,14 +304,15 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
             for delta in USUAL_DELTAS
             if delta > receipt.spent.delta
         },
-        "guarantee": list(guarantee(receipt, release.provenance.delta or USUAL_DELTAS[1], release.n_rows)),
+        "guarantee": list(guarantee(receipt, delta, release.n_units, release.unit)),
         "predicted_error": release.diagnostics.get("predicted_error"),
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }
 
 
 def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
-    print_text(f"Rows:      {release.n_rows:,}")
+    named = ROW if release.unit is None else release.unit.name
+    print_text(f"{f'{named.capitalize()}s:':<10} {release.n_units:,}")
     print_text(f"Columns:   {len(release.columns)}: {', '.join(release.columns)}")
     print_text(f"Method:    {release.method}")
     print_text(f"Spent:     {release.receipt.spent}")

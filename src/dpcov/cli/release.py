@@ -33,8 +33,9 @@ from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.guessing import guessing_sentence
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
+from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.report.words import rounded_up, weakness
-from dpcov.sources import open_source
+from dpcov.sources import Grouping, open_source
 from dpcov.sources.encoding import Schema, declared
 
 _BYTES_PER_ENTRY = 32
@@ -75,6 +76,15 @@ def release(
             help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
         ),
     ] = None,
+    privacy_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Whose a row is, such as patient: all rows of a person protected together."
+        ),
+    ] = None,
+    weighting: Annotated[
+        str, typer.Option(help="With --privacy-unit: whether each row or each unit counts the same.")
+    ] = "row",
     contamination: Annotated[
         Fraction | None,
         typer.Option(
@@ -140,6 +150,8 @@ def release(
         intercept=intercept,
         ledger=None if ledger is None else Ledger.open(ledger),
         dataset=dataset,
+        privacy_unit=privacy_unit,
+        weighting=weighting,
     )
     if dry_run:
         _show_plan(wanted, as_json=as_json)
@@ -167,6 +179,8 @@ def release(
             purpose=purpose,
             allow_seeded=not_private,
             force=force,
+            privacy_unit=privacy_unit,
+            weighting=weighting,
             **options,
         )
         try:
@@ -194,6 +208,15 @@ class _Wanted:
     intercept: bool
     ledger: Ledger | None
     dataset: str | None
+    privacy_unit: str | None
+    weighting: str
+
+    def unit(self) -> tuple[PrivacyUnit | None, Grouping | None]:
+        """Return whose rows are protected together, and how they are read."""
+        unit, grouping = read_unit(self.privacy_unit, self.weighting)
+        if unit is not None:
+            find_method(self.method).check_units()
+        return unit, grouping
 
     def limit(self) -> PrivacyCost:
         """Return what it may cost."""
@@ -201,7 +224,7 @@ class _Wanted:
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""
-        return len(open_source(self.data, self.columns).columns)
+        return len(open_source(self.data, self.columns, self.unit()[1]).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:
@@ -226,14 +249,17 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
         if wanted.dataset is None:
             raise ArgumentError("--ledger needs --dataset as well: the name that the budget is kept under.")
         account = wanted.ledger.check(wanted.dataset, cost)
-    source = open_source(wanted.data, wanted.columns)
+    unit, grouping = wanted.unit()
+    named = ROW if unit is None else unit.name
+    source = open_source(wanted.data, wanted.columns, grouping)
     n_columns = len(source.columns) + wanted.intercept
     plan = dpcov.plan(n_rows=source.n_rows, n_columns=n_columns, **wanted.budget)
     if as_json:
         print_json(
             {
                 "dry_run": True,
-                "rows": source.n_rows,
+                "protected": named,
+                "units": source.n_rows,
                 "columns": list(source.columns),
                 "method": wanted.method,
                 "vetted": find_method(wanted.method).vetted,
@@ -246,9 +272,9 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     show_plan(plan)
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
     print_text(f"Method: {wanted.method}, {find_method(wanted.method).status}.")
-    print_text(guessing_sentence(cost))
+    print_text(guessing_sentence(cost, named))
     print_text(f"It would cost {cost}. No row was used, nothing was spent.")
-    weak = weakness(cost, wanted.budget["delta"], source.n_rows)
+    weak = weakness(cost, wanted.budget["delta"], source.n_rows, named)
     if weak:
         print_text(f"Warning: {weak}")
     if account is not None:
@@ -264,7 +290,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
             {
                 "release": str(output),
                 "report": str(page),
-                "rows": result.n_rows,
+                "protected": ROW if result.unit is None else result.unit.name,
+                "units": result.n_units,
                 "columns": list(result.columns),
                 "method": result.method,
                 "vetted": find_method(result.method).vetted,
@@ -274,11 +301,12 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
             }
         )
         return
-    print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
+    named = ROW if result.unit is None else result.unit.name
+    print_text(f"Release: {output} ({result.n_units:,} {named}s, {len(result.columns)} columns)")
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
-    print_text(guessing_sentence(result.receipt.spent))
+    print_text(guessing_sentence(result.receipt.spent, named))
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
     if not result.receipt.private:

@@ -83,7 +83,7 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     response = questions.geometry.of_moment().select((corner, corner)).times(float(questions.n_rows))
     value = np.array([questions.complete_rows])
     name = "complete rows"
-    limits = (0.0, float(questions.n_rows))
+    limits = (0.0, questions.most_rows)
     return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)
 
 

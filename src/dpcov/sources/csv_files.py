@@ -69,7 +69,7 @@ class CsvSource(Table):
             n_rows += opening(path, partial(_count, path))
         super().__init__(n_rows, encoding, check_unchanged=check_unchanged)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, path, first) for path, first in self._files]
 

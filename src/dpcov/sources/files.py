@@ -155,7 +155,7 @@ class ParquetSource(Table):
         encoding = common_encoding(paths, schemas, columns)
         super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, group) for group in self._groups]
 
@@ -170,7 +170,7 @@ class ParquetSource(Table):
                 columns=list(self._encoding.raw),
                 use_threads=False,
             )
-            yield from pieces_of(batches, self._encoding.raw, group.first_row)
+            yield from pieces_of(batches, self._encoding, group.first_row)
 
 
 class ArrowFileSource(Table):
@@ -212,12 +212,12 @@ class ArrowFileSource(Table):
             for index in range(reader.num_record_batches):
                 yield reader.get_batch(index)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, *part) for part in self._parts]
 
     def _stream(self, path: str, fields: list[int], first_row: int) -> Iterator[Piece]:
-        return pieces_of(self._batches(path, fields), self._encoding.raw, first_row)
+        return pieces_of(self._batches(path, fields), self._encoding, first_row)
 
 
 def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Columns) -> Encoding:

@@ -7,10 +7,11 @@ from dpcov.sources.encoding.categories import CategoryKind, category
 from dpcov.sources.encoding.cells import Cells
 from dpcov.sources.encoding.dates import DateKind, date
 from dpcov.sources.encoding.encoding import Encoding
+from dpcov.sources.encoding.ids import IdKind
 from dpcov.sources.encoding.kinds import FlagKind, Kind, NumberKind, flag, number
 from dpcov.sources.encoding.schema import Bounds, Columns, ColumnType, Schema, declared, resolve
 
 __all__ = [
-    "Bounds", "CategoryKind", "Cells", "ColumnType", "Columns", "DateKind", "Encoding", "FlagKind", "Kind",
-    "NumberKind", "Schema", "category", "date", "declared", "flag", "number", "resolve",
+    "Bounds", "CategoryKind", "Cells", "ColumnType", "Columns", "DateKind", "Encoding", "FlagKind", "IdKind",
+    "Kind", "NumberKind", "Schema", "category", "date", "declared", "flag", "number", "resolve",
 ]  # fmt: skip
