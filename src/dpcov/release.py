@@ -149,8 +149,9 @@ class Release(AsksMoments, AsksModels):
         >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) + [170, 62]
         >>> people[:10_000, 1] = np.nan
         >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.complete_share[:9], made.complete_share[12:29]
-        ('about 80.', '% of rows complete')
+        >>> about, share, *words = made.complete_share.split()
+        >>> round(float(share.rstrip("%"))), " ".join(words[:3])
+        (80, 'of rows complete')
         """
         if not (self.intercept and self.noise is not None and self.resolved):
             return ""
