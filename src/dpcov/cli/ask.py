@@ -77,12 +77,13 @@ def regress(
     ] = None,
     intercept: Annotated[bool, typer.Option(help="Whether the constant joins them.")] = True,
     ridge: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NUMBER|auto",
-            help="Penalty on squared standardised coefficients; auto takes the one that suits the noise.",
+            help="Penalty on squared standardised coefficients; auto takes the one that suits the noise. "
+            "By default there is none, or that of auto where slopes would follow the noise.",
         ),
-    ] = "0",
+    ] = None,
     level: Level = 0.95,
     sampling: Sampling = False,
     as_json: AsJson = False,
@@ -99,7 +100,7 @@ def regress(
         target,
         read_names(on) if on else None,
         intercept=intercept,
-        ridge=_read_ridge(ridge),
+        ridge=None if ridge is None else _read_ridge(ridge),
         sampling=sampling,
     )
     if not (as_json or as_csv):
