@@ -37,6 +37,25 @@ from dpcov.tables import html_table, number
 Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True)
+class Part:
+    """One of the releases that a combined release is made of.
+
+    Attributes
+    ----------
+    n_units : int
+        The public number of rows or units of its table.
+    receipt : Receipt
+        What was spent on it.
+    provenance : Provenance
+        Where it comes from.
+    """
+
+    n_units: int
+    receipt: Receipt
+    provenance: Provenance
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(AsksMoments, AsksModels):
     """A private second-moment matrix with its account, ready for any linear question.
@@ -72,6 +91,8 @@ class Release(AsksMoments, AsksModels):
         When it was made, of which dataset and what for, as far as that was said.
     unit : PrivacyUnit, optional
         Whose rows are protected together; None if each row is by itself.
+    parts : tuple of Part
+        What it was combined from; empty if it was not.
 
     Examples
     --------
@@ -100,6 +121,7 @@ class Release(AsksMoments, AsksModels):
     _matrix: Array
     provenance: Provenance = field(default=Provenance(), kw_only=True)
     unit: PrivacyUnit | None = field(default=None, kw_only=True)
+    parts: tuple[Part, ...] = field(default=(), kw_only=True)
 
     @property
     def n_rows(self) -> int:
