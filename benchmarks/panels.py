@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,7 +74,7 @@ def ways(table: pd.DataFrame, unit: str, epsilon: float) -> Iterator[tuple[str, 
     counts = table[unit].value_counts()
     numbers = table.drop(columns=unit)
     rho = float(resolve_budget(epsilon=epsilon, delta=DELTA, gaussian=True).rho)
-    shown = {"progress": False, "force": True}
+    shown: dict[str, Any] = {"progress": False, "force": True}
     yield "unit", lambda rng: dpcov.release(table, rho=rho, privacy_unit=unit, rng=rng, **shown)
     most = int(counts.max())
     yield f"group {most}", lambda rng: dpcov.release(numbers, rho=rho / most**2, rng=rng, **shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_persons_of_several_tables() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     first, second = releases()[:2]
     rows = TABLES[0]
-    seeded = {"rho": 1, "rng": np.random.default_rng(0)}
+    seeded: dict[str, Any] = {"rho": 1, "rng": np.random.default_rng(0)}
     for other, message in [
         (first, "given twice"),
         (dpcov.release(rows, columns=["a", "b", "d"], **seeded), "not all have: c, d"),

@@ -22,6 +22,7 @@ from dpcov.linear.questions import constant_name
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
 from dpcov.release import Part, Release
+from dpcov.sources.encoding import Encoding, encoding_from_plain, encoding_to_plain
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ def save_release(release: Release, path: str | Path) -> None:
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "columns": list(release.columns),
+        "schema": None if release.encoding is None else encoding_to_plain(release.encoding),
         "intercept": release.intercept,
         "n_rows": release.n_units if release.unit is None else None,
         "unit": None
@@ -177,6 +179,7 @@ def _read_release(archive: ArchiveReader) -> Release:
         provenance=_read_provenance(manifest),
         unit=unit,
         parts=parts,
+        encoding=_read_encoding(manifest, columns),
     )
 
 
@@ -189,6 +192,17 @@ def _read_unit(manifest: Mapping[str, Any]) -> PrivacyUnit | None:
     if not name or weighting not in WEIGHTINGS or manifest["n_rows"] is not None:
         raise ValueError("its privacy unit is none")
     return PrivacyUnit(name, weighting)
+
+
+def _read_encoding(manifest: Mapping[str, Any], columns: tuple[str, ...]) -> Encoding | None:
+    # Releases of earlier versions know names alone.
+    stored = manifest.get("schema")
+    if stored is None:
+        return None
+    encoding = encoding_from_plain(_typed(stored, dict))
+    if encoding.columns != columns:
+        raise ValueError("its schema is that of other columns")
+    return encoding
 
 
 def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:

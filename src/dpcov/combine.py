@@ -97,6 +97,7 @@ def combine(releases: Sequence[Release]) -> Release:
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=(matrix + matrix.T) / 2,
         provenance=Provenance(today(), delta=_common_delta(parts)),
+        encoding=first.encoding if all(part.encoding == first.encoding for part in parts) else None,
         unit=first.unit,
         parts=tuple(
             one

@@ -28,7 +28,8 @@ from dpcov.ledger import Ledger, budget_for
 from dpcov.privacy_unit import ROW, read_unit
 from dpcov.progress import ScanBars
 from dpcov.sources import open_source
-from dpcov.sources.encoding import Bounds, Columns, declared
+from dpcov.sources.encoding import Bounds, Columns, Encoding, Schema, declared, read_schema
+from dpcov.sources.encoding.ids import without_id
 
 _LARGEST_ROUNDING = 0.1
 
@@ -45,6 +46,8 @@ class Access(TypedDict, total=False):
         Public lower and upper ends of columns, by name; values beyond are moved to the nearest end.
     terms : sequence of str, optional
         Products, powers and logarithms of columns that join them.
+    schema : Schema or path, optional
+        A TOML file that says all of this; `columns` are then names of some of its columns.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the answer NOT private.
     progress : bool, optional
@@ -66,6 +69,7 @@ class Access(TypedDict, total=False):
     columns: Columns
     bounds: Bounds | None
     terms: Sequence[str]
+    schema: Schema | str | os.PathLike[str] | None
     rng: np.random.Generator | None
     progress: bool | None
     ledger: Ledger | str | os.PathLike[str] | None
@@ -86,7 +90,7 @@ def opened(
     check_size: Callable[[int, int], None] | None = None,
     scans: int | None = None,
     **access: Unpack[Access],
-) -> Iterator[Curator]:
+) -> Iterator[OpenedCurator]:
     """Open `data` to queries that cost at most `limit`; on leaving, settle with the ledger.
 
     Before the ledger is charged, `check_size` gets the public numbers of rows and of columns, the constant
@@ -115,13 +119,34 @@ def opened(
         allow_seeded=access.get("allow_seeded", False),
     )
     bars = ScanBars(show=access.get("progress"), expected=scans)
-    columns = declared(access.get("columns"), access.get("bounds"), access.get("terms", ()))
-    source = open_source(data, columns, grouping)
+    source = open_source(data, schema_of(**access), grouping)
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:
         check_size(source.n_rows, len(source.columns) + constant)
     with paid as budget:
-        yield Curator(source, budget, bits, constant=constant, progress=bars)
+        curator = OpenedCurator(source, budget, bits, constant=constant, progress=bars)
+        curator.encoding = without_id(source.encoding)
+        yield curator
+
+
+class OpenedCurator(Curator):
+    """A curator of a table whose columns have kinds.
+
+    Attributes
+    ----------
+    encoding : Encoding
+        Which columns are read, and the numbers that a row of them becomes.
+    """
+
+    encoding: Encoding
+
+
+def schema_of(**access: Unpack[Access]) -> Schema:
+    """Return what is said about the columns."""
+    schema = access.get("schema")
+    if isinstance(schema, str | os.PathLike):
+        schema = read_schema(schema)
+    return declared(access.get("columns"), access.get("bounds"), access.get("terms", ()), schema)
 
 
 def check_size(
@@ -150,6 +175,10 @@ def check_size(
 
 class WeakGuaranteeWarning(UserWarning):
     """A budget is so large that the guarantee protects hardly anyone."""
+
+
+class NothingUsableWarning(UserWarning):
+    """Nothing in a release stands above its noise; what it cost is spent."""
 
 
 def warn_of_weakness(limit: PrivacyCost, delta: Number | None, n_units: int, unit: str = ROW) -> None:

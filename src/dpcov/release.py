@@ -6,6 +6,7 @@ import inspect
 import os
 import platform
 import tempfile
+import warnings
 import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,16 +26,24 @@ from dpcov.ledger import Ledger
 from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
+from dpcov.linear.description import complete_share
 from dpcov.methods import find_method, methods
-from dpcov.opening import check_size, opened, warn_of_weakness
+from dpcov.opening import NothingUsableWarning, check_size, opened, warn_of_weakness
 from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
-from dpcov.sources.encoding import Bounds, Columns
+from dpcov.sources.encoding import Bounds, Columns, Encoding, Schema
 from dpcov.tables import html_table, number
 
 # The kernel knows nothing of notebooks.
 Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
+
+
+NOTHING_USABLE = (
+    "nothing in this release stands above the noise, and what it cost is spent. Either the rows are too few "
+    "for this budget, or nearly all of them miss a value: is every column of the kind that it was read as?"
+)
+"""What is said of a release that no question can be asked of. That is a private answer too."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,8 @@ class Release(AsksMoments, AsksModels):
         Of dpcov, numpy and Python, at the time of the release.
     provenance : Provenance
         When it was made, of which dataset and what for, as far as that was said.
+    encoding : Encoding, optional
+        What the columns of the table hold, and the numbers that they became.
     unit : PrivacyUnit, optional
         Whose rows are protected together; None if each row is by itself.
     parts : tuple of Part
@@ -120,6 +131,7 @@ class Release(AsksMoments, AsksModels):
     versions: Mapping[str, str]
     _matrix: Array
     provenance: Provenance = field(default=Provenance(), kw_only=True)
+    encoding: Encoding | None = field(default=None, kw_only=True)
     unit: PrivacyUnit | None = field(default=None, kw_only=True)
     parts: tuple[Part, ...] = field(default=(), kw_only=True)
 
@@ -144,6 +156,26 @@ class Release(AsksMoments, AsksModels):
             _rows_beyond(self.diagnostics, self._named),
             grouped=self.unit is not None,
         )
+
+    @property
+    def complete_share(self) -> str:
+        """About what share of the rows is complete, with its interval, in words; empty if that is not known.
+
+        With a privacy unit, how many complete rows each has: the number of rows is not public.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) + [170, 62]
+        >>> people[:10_000, 1] = np.nan
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.complete_share[:9], made.complete_share[12:29]
+        ('about 80.', '% of rows complete')
+        """
+        if not (self.intercept and self.noise is not None and self.resolved):
+            return ""
+        return complete_share(self._questions, of_rows=self.unit is None)
 
     @property
     def _named(self) -> str:
@@ -211,6 +243,8 @@ class Release(AsksMoments, AsksModels):
             f"method '{self.method}'{unvetted}",
             spent,
         ]
+        if self.complete_share:
+            facts.insert(1, self.complete_share)
         if self.resolved is not None:
             error = self.diagnostics.get("predicted_error")
             each = f", each within {error:.1%}" if self.resolved and error is not None else ""
@@ -235,13 +269,6 @@ class Release(AsksMoments, AsksModels):
         except UnresolvedError as error:
             lines = [[name, "below the noise"] for name in self.columns]
             return html_table(title, ["column", ""], lines, [", ".join(facts), str(error)])
-        complete = float(told.complete_rows) / self.n_units
-        facts.insert(
-            1,
-            f"about {min(complete, 1.0):.1%} of them complete"
-            if self.unit is None
-            else f"about {complete:.3g} complete rows each",
-        )
         lines = [
             [name, number(mean), number(spread)]
             for name, mean, spread in zip(self.columns, told.mean.values, told.std.values, strict=True)
@@ -260,6 +287,7 @@ def release(
     columns: Columns = None,
     bounds: Bounds | None = None,
     terms: Sequence[str] = (),
+    schema: Schema | str | os.PathLike[str] | None = None,
     method: str = "whitening",
     intercept: bool = True,
     allow_unvetted: bool = False,
@@ -301,6 +329,9 @@ def release(
     terms : sequence of str, optional
         Products, powers and logarithms of columns that join them, such as ``["age^2", "age:sex"]`` and
         ``["log(income)"]``.
+    schema : path, optional
+        A TOML file that tells kinds and terms, as ``dpcov schema`` prints it; `columns` may then name some of
+        its columns.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
@@ -378,12 +409,12 @@ def release(
     )
     with opened(
         data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
-        bounds=bounds, terms=terms, rng=rng, progress=progress, ledger=ledger, dataset=dataset,
+        bounds=bounds, terms=terms, schema=schema, rng=rng, progress=progress, ledger=ledger, dataset=dataset,
         purpose=purpose, allow_seeded=allow_seeded, privacy_unit=privacy_unit, weighting=weighting,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows, named)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
-    return Release(
+    made = Release(
         columns=curator.columns,
         n_units=curator.n_rows,
         method=chosen.name,
@@ -395,11 +426,15 @@ def release(
         losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
+        encoding=curator.encoding,
         provenance=Provenance(
             today(), dataset or "", purpose, None if delta is None else as_fraction(delta, "delta")
         ),
         unit=unit,
     )
+    if made.resolved == 0:
+        warnings.warn(NOTHING_USABLE, NothingUsableWarning, stacklevel=2)
+    return made
 
 
 _ARGUMENTS = tuple(

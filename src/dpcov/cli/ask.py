@@ -306,13 +306,15 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
         },
         "guarantee": list(guarantee(receipt, delta, release.n_units, release.unit)),
         "predicted_error": release.diagnostics.get("predicted_error"),
+        "complete": release.complete_share,
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }
 
 
 def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
-    named = ROW if release.unit is None else release.unit.name
-    print_text(f"{f'{named.capitalize()}s:':<10} {release.n_units:,}")
+    named, complete = ROW if release.unit is None else release.unit.name, facts["complete"]
+    told = f"{release.n_units:,}" + (f", {complete}" if complete else "")
+    print_text(f"{f'{named.capitalize()}s:':<10} {told}")
     print_text(f"Columns:   {len(release.columns)}: {', '.join(release.columns)}")
     print_text(f"Method:    {release.method}")
     print_text(f"Spent:     {release.receipt.spent}")
@@ -326,7 +328,7 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     for i, sentence in enumerate(facts["unresolved"]):
         print_text(f"{'' if i else 'Hidden:':<10} {sentence}")
     if not facts["unresolved"]:
-        print_text("Hidden:    nothing")
+        print_text(f"Hidden:    {'not known' if release.resolved is None else 'nothing'}")
     print_text("")
     for sentence in facts["guarantee"]:
         print_text(sentence)

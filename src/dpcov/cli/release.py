@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,14 +30,16 @@ from dpcov.cli.ledger import account_fields, describe
 from dpcov.cli.output import cost_fields, print_json, print_text
 from dpcov.cli.plan import show_plan
 from dpcov.cli.report import page_file, page_of, write_page
-from dpcov.core import ArgumentError, PrivacyCost
+from dpcov.core import ArgumentError, PrivacyCost, UnresolvedError
 from dpcov.guessing import guessing_sentence
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
+from dpcov.opening import NothingUsableWarning
 from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
+from dpcov.release import NOTHING_USABLE
 from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import Grouping, open_source
-from dpcov.sources.encoding import Schema, declared
+from dpcov.sources.encoding import Schema, declared, read_schema
 
 _BYTES_PER_ENTRY = 32
 _BYTES_BESIDES = 1 << 16
@@ -67,13 +70,23 @@ def release(
     delta: Delta = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it."),
+        typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it, or a schema."),
     ] = None,
     bounds: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=LOWER:UPPER",
             help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="TOML", help="What the columns hold; dpcov schema prints a template."),
+    ] = None,
+    terms: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Products, powers and logarithms of columns: age^2,age:sex,log(income)."
         ),
     ] = None,
     privacy_unit: Annotated[
@@ -144,7 +157,12 @@ def release(
     wanted = _Wanted(
         data=data,
         budget={"rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta},
-        columns=declared(read_names(columns) if columns else None, read_bounds(bounds or [])),
+        columns=declared(
+            read_names(columns) if columns else None,
+            read_bounds(bounds or []),
+            read_names(terms or []),
+            None if schema is None else read_schema(schema),
+        ),
         method=method,
         options=options,
         intercept=intercept,
@@ -166,6 +184,8 @@ def release(
         page = page_of(output, report)
         report_file = page_file(page, n_columns, overwrite=overwrite)
         cleaning.callback(report_file.discard)
+        # What the warning says, the error at the end does.
+        cleaning.enter_context(warnings.catch_warnings(action="ignore", category=NothingUsableWarning))
         result = dpcov.release(
             wanted.data,
             **wanted.budget,
@@ -194,6 +214,8 @@ def release(
             error.add_note(f"The release is in {output}; only its report is missing: dpcov report {output}")
             raise
     _show_result(wanted, result, output, page, as_json=as_json)
+    if result.resolved == 0:
+        raise UnresolvedError(NOTHING_USABLE)
 
 
 @dataclass(frozen=True)
@@ -293,6 +315,7 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
                 "protected": ROW if result.unit is None else result.unit.name,
                 "units": result.n_units,
                 "columns": list(result.columns),
+                "complete": result.complete_share,
                 "method": result.method,
                 "vetted": find_method(result.method).vetted,
                 "private": result.receipt.private,
@@ -303,6 +326,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
         return
     named = ROW if result.unit is None else result.unit.name
     print_text(f"Release: {output} ({result.n_units:,} {named}s, {len(result.columns)} columns)")
+    if result.complete_share:
+        print_text(f"Rows:    {result.complete_share}")
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")

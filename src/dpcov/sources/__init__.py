@@ -9,9 +9,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
-from dpcov.core import ArgumentError, Source
+from dpcov.core import ArgumentError
 from dpcov.sources._scan import check_fork
-from dpcov.sources._table import Table
+from dpcov.sources._table import EncodedSource, Table
 from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.arrow import DatasetSource, LazySource, StreamSource
 from dpcov.sources.dask import DaskSource
@@ -24,7 +24,7 @@ from dpcov.sources.spooled import spooled
 
 __all__ = ["ArraySource", "FrameSource", "Grouping", "open_source"]
 
-_BY_MODULE: Mapping[str, Callable[[Any, Columns], Source]] = {
+_BY_MODULE: Mapping[str, Callable[[Any, Columns], EncodedSource]] = {
     "polars.lazyframe": LazySource,
     "pyarrow._dataset": DatasetSource,
     "dask.array": DaskSource,
@@ -33,7 +33,7 @@ _BY_MODULE: Mapping[str, Callable[[Any, Columns], Source]] = {
 }
 
 
-def open_source(data: Any, columns: Columns = None, grouping: Grouping | None = None) -> Source:
+def open_source(data: Any, columns: Columns = None, grouping: Grouping | None = None) -> EncodedSource:
     """Return the source that reads `data`.
 
     Parameters
@@ -74,7 +74,7 @@ def open_source(data: Any, columns: Columns = None, grouping: Grouping | None = 
     )
 
 
-def _open_grouped(data: Any, columns: Columns, grouping: Grouping) -> Source:
+def _open_grouped(data: Any, columns: Columns, grouping: Grouping) -> EncodedSource:
     """Return the source that reads `data` unit by unit."""
     if isinstance(data, np.ndarray):
         return grouped_array(data, columns, grouping)

@@ -23,7 +23,7 @@ from dpcov.sources._scan import quietly
 from dpcov.sources._table import check_shape
 from dpcov.sources.arrays import array_encoding, check_array, frame_encoding
 from dpcov.sources.arrow import opening
-from dpcov.sources.encoding import Columns
+from dpcov.sources.encoding import Columns, Encoding
 from dpcov.sources.encoding.ids import find_ids
 from dpcov.sources.grouped import check_units
 
@@ -76,6 +76,11 @@ class DaskSource:
     def n_rows(self) -> int:
         """The public number of rows; if they are grouped, that of units."""
         return sum(self._lengths)
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
 
     @property
     def grouped(self) -> bool:

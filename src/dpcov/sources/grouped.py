@@ -60,27 +60,32 @@ class GroupedTable(Table):
         Where each unit ends.
     even : bool
         Whether every unit counts the same, not every row.
-    bounds : ndarray, optional
-        The public ends of the columns, if the inner table does not know them.
+    told : Encoding, optional
+        What the columns hold, if the inner table does not know it.
     """
 
     def __init__(
-        self, inner: Table, ends: NDArray[np.int64], *, even: bool, bounds: Array | None = None
+        self, inner: Table, ends: NDArray[np.int64], *, even: bool, told: Encoding | None = None
     ) -> None:
         check_units(len(ends))
         # What pieces give are the inner table's numbers already.
         numbers = Encoding(inner.columns, (NumberKind(),) * len(inner.columns))
         super().__init__(len(ends), numbers, threads=inner.threads)
         self._inner = inner
-        self._bounds = inner.bounds if bounds is None else bounds
+        self._told = inner.encoding if told is None else told
         self._ends, self._even = ends, even
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
         self._too_long = ends - self._starts > longest_unit(len(inner.columns))
 
     @property
+    def encoding(self) -> Encoding:
+        """What the columns hold, and the numbers that a row of them became in the inner table."""
+        return self._told
+
+    @property
     def bounds(self) -> Array:
         """The public lower and upper ends of the columns, which every row keeps."""
-        return self._bounds
+        return self._told.bounds
 
     @property
     def grouped(self) -> bool:

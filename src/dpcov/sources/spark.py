@@ -93,6 +93,11 @@ class SparkSource:
         return sum(self._lengths.values())
 
     @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
     def grouped(self) -> bool:
         """Whether rows come in units of several."""
         return find_ids(self._encoding) is not None

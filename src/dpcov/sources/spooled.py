@@ -44,7 +44,7 @@ def spooled(inner: Table) -> GroupedTable:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return GroupedTable(file, ends, even=kind.even, bounds=numbers.bounds)
+    return GroupedTable(file, ends, even=kind.even, told=numbers)
 
 
 def _failed(kind: str) -> ArgumentError:
