@@ -74,8 +74,7 @@ def test_intervals_hold_the_pooled_table_and_are_not_much_wider_than_they_need_b
 
 def _slopes(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     table = np.column_stack([rows[:, 1:], np.ones(len(rows))])
-    found = np.asarray(np.linalg.lstsq(table, rows[:, 0], rcond=None)[0], dtype=np.float64)
-    return found
+    return np.asarray(np.linalg.lstsq(table, rows[:, 0], rcond=None)[0], dtype=np.float64)
 
 
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 10**6))
