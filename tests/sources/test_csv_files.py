@@ -36,7 +36,8 @@ class _Collector:
     def with_notes(self, notes: NDArray[np.int64]) -> RowTask:
         raise NotImplementedError
 
-    def add(self, block: object, first_row: int) -> None:
+    def add(self, block: object, first_row: int, units: object = None) -> None:
+        del units
         for i, row in enumerate(np.array(list(block), dtype=np.float64).T):  # type: ignore[call-overload]
             self.seen[first_row + i] = row.tolist()
 

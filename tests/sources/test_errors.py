@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpcov.core import Block, DpcovError, RowTask, RowWorker, SourceError
 from dpcov.core.queries.sample import SampledTask
 from dpcov.core.tasks import TaskWithoutNotes
+from dpcov.core.units import Units
 from dpcov.paper.queries.shrinking import ShrinkingMemory
 from dpcov.rivals.queries.unvetted.stable_moment import CollectTask
 from dpcov.sources import _remote, arrays, arrow, csv_files, open_source
@@ -36,8 +37,8 @@ def quote_a_value(*_: Any, **__: Any) -> Any:
 
 
 class _Failing:
-    def add(self, block: Block, first_row: int) -> None:
-        del block, first_row
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        del block, first_row, units
         quote_a_value()
 
     def total(self) -> NDArray[np.int64]:

@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpcov.core import Block, DpcovError, Report, RowTask, RowWorker, SourceChangedError, SourceError
+from dpcov.core.units import Units
 from dpcov.sources.encoding import Cells, Encoding
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Consecutive rows of a table, whose cells a worker thread loads, one column after another."""
+    """Consecutive rows of a table, whose cells a worker thread loads, one column after another.
+
+    With `units`, places count units, and the rows are all of theirs.
+    """
 
     first_row: int
     n_rows: int
     cells: Callable[[], Sequence[Cells]] = field(repr=False)
+    units: Units | None = field(default=None, repr=False)
 
 
 T = TypeVar("T")
@@ -88,12 +93,17 @@ def add_totals(totals: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def _feed(worker: RowWorker, piece: Piece, encoding: Encoding, block_rows: int) -> None:
     columns = encoding.encode(piece.cells())
+    if piece.units is not None:
+        for start, first, units in piece.units.blocks(block_rows):
+            worker.add(cut(columns, start, start + int(units.ends[-1])), piece.first_row + first, units)
+        return
     for first in range(0, piece.n_rows, block_rows):
         last = min(first + block_rows, piece.n_rows)
-        worker.add(_cut(columns, first, last), piece.first_row + first)
+        worker.add(cut(columns, first, last), piece.first_row + first)
 
 
-def _cut(block: Block, first: int, last: int) -> Block:
+def cut(block: Block, first: int, last: int) -> Block:
+    """Return some rows of a block."""
     if isinstance(block, np.ndarray):
         return block[:, first:last]
     return [column[first:last] for column in block]

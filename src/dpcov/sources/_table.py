@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Report, RowTask, SourceError
+from dpcov.core import ArgumentError, Report, RowTask, Source, SourceError
 from dpcov.sources._scan import Stream, available_threads, scan_streams
 from dpcov.sources.encoding import Encoding
+
+
+class EncodedSource(Source, Protocol):
+    """A source that says how its rows come from the cells of a table."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
 
 
 class Table(ABC):
@@ -47,8 +56,18 @@ class Table(ABC):
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
         return self._n_rows
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several; not unless a source says so."""
+        return False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -84,9 +103,18 @@ class Table(ABC):
         self._check_unchanged()
         return total
 
+    @property
+    def threads(self) -> int:
+        """How many worker threads it has."""
+        return self._threads
+
+    def streams(self, task: RowTask | None) -> Sequence[Stream]:
+        """Return the parts of the table, in order, for a table that is made of this one."""
+        return self._streams(task)
+
     @abstractmethod
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
-        """Return the parts of the table, in order."""
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
+        """Return the parts of the table, in order; a `task` may wish for a cut that suits it."""
 
 
 def check_shape(n_rows: int, encoding: Encoding) -> None:

@@ -29,9 +29,10 @@ class _InMemory(Table):
         """True: rows keep their places between scans, and are cut by the public number of rows."""
         return True
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         share = -(-self._n_rows // self._threads)
-        length = min(_SPAN_ROWS, -(-share // task.block_rows) * task.block_rows)
+        block_rows = 1 if task is None else task.block_rows
+        length = min(_SPAN_ROWS, -(-share // block_rows) * block_rows)
 
         def pieces() -> Iterator[Piece]:
             for first in range(0, self._n_rows, length):

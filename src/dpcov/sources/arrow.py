@@ -13,8 +13,9 @@ from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream, quietly
 from dpcov.sources._table import Table
 from dpcov.sources.arrays import frame_encoding
-from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, Kind, resolve
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, IdKind, Kind, resolve
 from dpcov.sources.encoding.cells import arrow_cells, is_number, is_text, series_cells
+from dpcov.sources.encoding.ids import id_texts
 
 _BATCH_ENTRIES = 1 << 21
 _SHORTEST_BATCH = 1024
@@ -53,18 +54,27 @@ def arrow_type(dtype: Any) -> ColumnType:
     return ColumnType("number" if is_number(dtype) else "else")
 
 
-def batch_cells(batch: Any, names: Sequence[str]) -> Sequence[Cells]:
-    """Return columns of a record batch."""
-    return [arrow_cells(batch.column(name)) for name in names]
+def batch_cells(batch: Any, encoding: Encoding, names: Sequence[str]) -> Sequence[Cells]:
+    """Return the columns of a record batch that an encoding reads, which have these names there."""
+    return [
+        id_texts(batch.column(name)) if isinstance(kind, IdKind) else arrow_cells(batch.column(name))
+        for name, kind in zip(names, encoding.kinds, strict=True)
+    ]
 
 
-def pieces_of(batches: Iterator[Any], names: Sequence[str], first_row: int = 0) -> Iterator[Piece]:
-    """Give the rows of record batches their positions, and cut long batches."""
+def pieces_of(
+    batches: Iterator[Any], encoding: Encoding, first_row: int = 0, names: Sequence[str] | None = None
+) -> Iterator[Piece]:
+    """Give the rows of record batches their positions, and cut long batches.
+
+    Columns may have other `names` there than the encoding has for them.
+    """
+    names = encoding.raw if names is None else names
     longest = batch_rows(len(names))
     for batch in batches:
         for first in range(0, batch.num_rows, longest):
             part = batch.slice(first, longest)
-            yield Piece(first_row + first, part.num_rows, partial(batch_cells, part, names))
+            yield Piece(first_row + first, part.num_rows, partial(batch_cells, part, encoding, names))
         first_row += batch.num_rows
 
 
@@ -96,9 +106,9 @@ class DatasetSource(Table):
         n_rows = opening("data", dataset.count_rows)
         super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
-        return [lambda: pieces_of(self._batches(), self._encoding.raw)]
+        return [lambda: pieces_of(self._batches(), self._encoding)]
 
     def _batches(self) -> Iterator[Any]:
         arrow_dataset = require("pyarrow.dataset", "arrow")
@@ -222,14 +232,14 @@ class StreamSource(Table):
         except Exception:  # noqa: BLE001  (any error: it cannot be read again)
             return False
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
 
         def stream() -> Iterator[Piece]:
             reader = self._open()
             if reader.schema != self._schema:
                 raise SourceChangedError("the columns or types of data have changed since it was opened.")
-            return pieces_of(reader, self._encoding.raw)
+            return pieces_of(reader, self._encoding)
 
         return [stream]
 
@@ -253,7 +263,7 @@ class LazySource(Table):
         super().__init__(int(n_rows), encoding)
         self._data = data.select(encoding.raw)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
 
         def stream() -> Iterator[Piece]:
@@ -268,7 +278,17 @@ class LazySource(Table):
         return [stream]
 
     def _cells(self, frame: nw.DataFrame[Any]) -> Sequence[Cells]:
-        return [series_cells(frame.get_column(name)) for name in self._encoding.raw]
+        read = zip(self._encoding.raw, self._encoding.kinds, strict=True)
+        return [
+            id_texts(_one_array(frame.get_column(name).to_arrow()))
+            if isinstance(kind, IdKind)
+            else series_cells(frame.get_column(name))
+            for name, kind in read
+        ]
+
+
+def _one_array(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
 def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:

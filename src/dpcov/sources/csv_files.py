@@ -26,7 +26,7 @@ from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
 from dpcov.sources.arrow import opening
 from dpcov.sources.csv_records import Records, read_records
-from dpcov.sources.encoding import Cells, Columns, ColumnType, resolve
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Schema, resolve
 
 _NO_NAMES = ("na", "n/a", "nan", "null", "none", "inf", "infinity")
 
@@ -55,6 +55,8 @@ class CsvSource(Table):
                 raise ArgumentError(f"{path} has another header than {paths[0]}.")
         self._header = headers[0]
         listed = _look_like_names(self._header)
+        if isinstance(columns, Schema) and columns.names is None and not columns.kinds:
+            columns = None
         if columns is None:
             raise ArgumentError(
                 "a CSV file does not say which of its columns hold numbers; choose columns"
@@ -69,7 +71,7 @@ class CsvSource(Table):
             n_rows += opening(path, partial(_count, path))
         super().__init__(n_rows, encoding, check_unchanged=check_unchanged)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, path, first) for path, first in self._files]
 
@@ -97,6 +99,17 @@ class CsvSource(Table):
                 check_utf8=False,
             ),
         )
+
+
+def csv_names(path: str) -> list[str]:
+    """Return the names of a file's columns, if its first line looks like names."""
+    require("pyarrow", "arrow")
+    names: list[str] = opening(path, partial(_header, path))
+    if not _look_like_names(names):
+        raise ArgumentError(
+            f"the first line of {path} does not look like names of columns: is there a header?"
+        )
+    return names
 
 
 def _header(path: str) -> list[str]:

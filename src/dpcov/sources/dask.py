@@ -23,7 +23,9 @@ from dpcov.sources._scan import quietly
 from dpcov.sources._table import check_shape
 from dpcov.sources.arrays import array_encoding, check_array, frame_encoding
 from dpcov.sources.arrow import opening
-from dpcov.sources.encoding import Columns
+from dpcov.sources.encoding import Columns, Encoding
+from dpcov.sources.encoding.ids import find_ids
+from dpcov.sources.grouped import check_units
 
 _FAN_IN = 8
 
@@ -37,7 +39,8 @@ class DaskSource:
         Computed anew for each scan, unless it is persisted.
     columns : sequence of str or mapping, optional
         Which columns of a dataframe to use, all by default, or for an array, their names; and their kinds, if
-        it is a mapping.
+        it is a mapping. Where one tells whose a row is, rows are shuffled so that each unit lies in one
+        partition.
     """
 
     def __init__(self, data: Any, columns: Columns = None) -> None:
@@ -48,10 +51,15 @@ class DaskSource:
             self._parts = list(data.rechunk({1: -1}).to_delayed()[:, 0])
         else:
             self._encoding = frame_encoding(nw.from_native(data).collect_schema(), columns, data)
-            self._parts = list(data[list(self._encoding.raw)].to_delayed())
+            chosen, ids = data[list(self._encoding.raw)], find_ids(self._encoding)
+            if ids is not None:
+                chosen = chosen.shuffle(self._encoding.raw[ids[0]])
+            self._parts = list(chosen.to_delayed())
         measures = self._measure()
         self._lengths = [found.n_rows for found in measures]
         self._first_rows = [0, *accumulate(self._lengths)][:-1]
+        if self.grouped:
+            check_units(self.n_rows)
         check_shape(self.n_rows, self._encoding)
 
     def _measure(self) -> list[_remote.Measure]:
@@ -66,8 +74,18 @@ class DaskSource:
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
         return sum(self._lengths)
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several."""
+        return find_ids(self._encoding) is not None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dpcov._extras import require
-from dpcov.core import ArgumentError, RowTask, Source, SourceChangedError
+from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
-from dpcov.sources._table import Table
-from dpcov.sources.arrow import arrow_encoding, batch_rows, check_type, opening, pieces_of
-from dpcov.sources.csv_files import CsvSource
-from dpcov.sources.encoding import Columns, Encoding
+from dpcov.sources._table import EncodedSource, Table
+from dpcov.sources.arrow import arrow_encoding, arrow_type, batch_rows, check_type, opening, pieces_of
+from dpcov.sources.csv_files import CsvSource, csv_names
+from dpcov.sources.encoding import Columns, ColumnType, Encoding
 
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -45,7 +45,7 @@ def is_paths(data: Any) -> bool:
     return isinstance(data, str | os.PathLike)
 
 
-def open_files(data: PathLike | Sequence[PathLike], columns: Columns) -> Source:
+def open_files(data: PathLike | Sequence[PathLike], columns: Columns) -> EncodedSource:
     """Return the source that reads files of one format, in the order of the list or of their names."""
     paths = find_files(data)
     suffixes = {Path(path).suffix.lower() for path in paths}
@@ -56,12 +56,7 @@ def open_files(data: PathLike | Sequence[PathLike], columns: Columns) -> Source:
         return ArrowFileSource(paths, stamp, columns)
     if suffixes <= set(_CSV):
         return CsvSource(paths, stamp.check, columns)
-    known = ", ".join((*_PARQUET, *_ARROW, *_CSV))
-    for path in paths:
-        told = _NOT_READ.get(Path(path).suffix.lower())
-        if told:
-            raise ArgumentError(f"{path} is {told}. Files that can be read: {known}.")
-    raise ArgumentError(f"files must all be of one kind ({known}), got {', '.join(sorted(suffixes))}.")
+    raise _not_read(paths)
 
 
 def find_files(data: PathLike | Sequence[PathLike]) -> list[str]:
@@ -155,7 +150,7 @@ class ParquetSource(Table):
         encoding = common_encoding(paths, schemas, columns)
         super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, group) for group in self._groups]
 
@@ -170,7 +165,7 @@ class ParquetSource(Table):
                 columns=list(self._encoding.raw),
                 use_threads=False,
             )
-            yield from pieces_of(batches, self._encoding.raw, group.first_row)
+            yield from pieces_of(batches, self._encoding, group.first_row)
 
 
 class ArrowFileSource(Table):
@@ -188,7 +183,7 @@ class ArrowFileSource(Table):
 
     def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Columns = None) -> None:
         self._arrow = require("pyarrow", "arrow")
-        schemas = [opening(path, partial(self._schema, path)) for path in paths]
+        schemas = [opening(path, partial(arrow_schema, path)) for path in paths]
         encoding = common_encoding(paths, schemas, columns)
         self._parts: list[tuple[str, list[int], int]] = []
         n_rows = 0
@@ -197,10 +192,6 @@ class ArrowFileSource(Table):
             self._parts.append((path, fields, n_rows))
             n_rows += opening(path, partial(self._count, path, fields[:1]))
         super().__init__(n_rows, encoding, check_unchanged=stamp.check)
-
-    def _schema(self, path: str) -> Any:
-        with self._arrow.OSFile(path) as file:
-            return self._arrow.ipc.open_file(file).schema
 
     def _count(self, path: str, fields: list[int]) -> int:
         return sum(batch.num_rows for batch in self._batches(path, fields))
@@ -212,12 +203,19 @@ class ArrowFileSource(Table):
             for index in range(reader.num_record_batches):
                 yield reader.get_batch(index)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, *part) for part in self._parts]
 
     def _stream(self, path: str, fields: list[int], first_row: int) -> Iterator[Piece]:
-        return pieces_of(self._batches(path, fields), self._encoding.raw, first_row)
+        return pieces_of(self._batches(path, fields), self._encoding, first_row)
+
+
+def arrow_schema(path: str) -> Any:
+    """Return the columns and types of a file in the Arrow IPC format."""
+    arrow = require("pyarrow", "arrow")
+    with arrow.OSFile(path) as file:
+        return arrow.ipc.open_file(file).schema
 
 
 def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Columns) -> Encoding:
@@ -234,3 +232,28 @@ def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Colum
                 raise ArgumentError(f"column {name} is missing in {path}; it must be in every file.")
             check_type(path, name, kind, schema.field(index).type)
     return encoding
+
+
+def column_types(data: PathLike | Sequence[PathLike]) -> list[tuple[str, ColumnType, str]]:
+    """Return the name, meaning and type of each column of files; no row is looked at."""
+    path = find_files(data)[0]
+    suffix = Path(path).suffix.lower()
+    if suffix in _CSV:
+        return [(name, ColumnType("unsaid"), "a CSV file tells no types") for name in csv_names(path)]
+    if suffix in _PARQUET:
+        schema = opening(path, partial(require("pyarrow.parquet", "arrow").read_schema, path))
+    elif suffix in _ARROW:
+        schema = opening(path, partial(arrow_schema, path))
+    else:
+        raise _not_read([path])
+    return [(field.name, arrow_type(field.type), str(field.type)) for field in schema]
+
+
+def _not_read(paths: Sequence[str]) -> ArgumentError:
+    known = ", ".join((*_PARQUET, *_ARROW, *_CSV))
+    for path in paths:
+        told = _NOT_READ.get(Path(path).suffix.lower())
+        if told:
+            return ArgumentError(f"{path} is {told}. Files that can be read: {known}.")
+    suffixes = sorted({Path(path).suffix.lower() for path in paths})
+    return ArgumentError(f"files must all be of one kind ({known}), got {', '.join(suffixes)}.")

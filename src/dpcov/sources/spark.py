@@ -30,6 +30,8 @@ from dpcov.sources._table import check_shape
 from dpcov.sources.arrays import frame_encoding
 from dpcov.sources.arrow import opening, pieces_of
 from dpcov.sources.encoding import Columns, Encoding
+from dpcov.sources.encoding.ids import find_ids
+from dpcov.sources.grouped import check_units
 
 _SENT_AT_ONCE = 1 << 16
 _CHANGED = -1
@@ -45,6 +47,8 @@ class SparkSource:
         Computed anew for each scan, unless it is cached.
     columns : sequence of str or mapping, optional
         Which columns to use, and their kinds if it is a mapping; all of them by default.
+        Where one tells whose a row is, rows are repartitioned so that each unit lies in one partition, which
+        must fit into the memory of a worker.
     """
 
     def __init__(self, data: Any, columns: Columns = None) -> None:
@@ -63,18 +67,40 @@ class SparkSource:
         self._data = data.select(
             *(_column(data, old).alias(new) for old, new in zip(self._encoding.raw, self._names, strict=True))
         )
+        ids = find_ids(self._encoding)
+        if ids is not None:
+            # A number of partitions that is asked for is one that Spark keeps.
+            parts = int(data.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+            self._data = self._data.repartition(parts, self._names[ids[0]])
         self._lengths = self._count()
+        if ids is not None:
+            check_units(self.n_rows)
         check_shape(self.n_rows, self._encoding)
 
     def _count(self) -> dict[int, int]:
-        counted = self._data.mapInArrow(_count, "partition bigint, rows bigint")
+        names, encoding = self._names, self._encoding
+
+        def count(batches: Iterator[Any]) -> Iterator[Any]:
+            return _count(batches, names, encoding)
+
+        counted = self._data.mapInArrow(count, "partition bigint, rows bigint")
         found = opening("data", counted.toArrow, _HINT).sort_by("partition").to_pydict()
         return dict(zip(found["partition"], found["rows"], strict=True))
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
         return sum(self._lengths.values())
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several."""
+        return find_ids(self._encoding) is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -156,8 +182,23 @@ def _batch(**columns: Any) -> Any:
     return arrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _count(batches: Iterator[Any]) -> Iterator[Any]:
-    n_rows = sum(batch.num_rows for batch in batches)
+def _table(batches: Iterator[Any], names: Sequence[str], encoding: Encoding) -> Any:
+    """Return a whole partition, its columns under their own names."""
+    arrow = require("pyarrow", "spark")
+    found = list(batches)
+    if not found:
+        return arrow.table({raw: arrow.nulls(0) for raw in encoding.raw})
+    return arrow.Table.from_batches(found).select(list(names)).rename_columns(list(encoding.raw))
+
+
+def _count(batches: Iterator[Any], names: Sequence[str], encoding: Encoding) -> Iterator[Any]:
+    if find_ids(encoding) is not None:
+        n_rows = quietly(
+            lambda: _remote.count_units(_table(batches, names, encoding), encoding),
+            lambda kind: SourceError(f"a partition could not be read ({kind})."),
+        )
+    else:
+        n_rows = sum(batch.num_rows for batch in batches)
     yield _batch(partition=[_partition()], rows=[n_rows])
 
 
@@ -168,7 +209,14 @@ def _run(
 
     def total_of_rows() -> NDArray[np.int64]:
         task: RowTask = pickle.loads(packed).with_notes(part.notes)  # noqa: S301  (packed by `pack`)
-        return scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, encoding, threads=1)
+        if find_ids(encoding) is not None:
+            whole = _table(batches, names, encoding)
+            total = _remote.run_units(whole, encoding, task, part.n_rows)
+            if total is None:
+                raise SourceChangedError("a partition has not as many units as when the table was opened.")
+            return total
+        streams = [lambda: pieces_of(batches, encoding, names=names)]
+        return scan_streams(task, streams, part.n_rows, encoding, threads=1)
 
     try:
         total = quietly(total_of_rows, lambda kind: SourceError(f"a partition could not be read ({kind})."))

@@ -16,6 +16,7 @@ from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import LatticeRows
 from dpcov.core.query import Table, whole_number
 from dpcov.core.tasks import block_length
+from dpcov.core.units import Units
 from dpcov.paper.queries.approximate import approximate_arguments, approximate_cost
 from dpcov.paper.queries.groups import random_groups
 
@@ -113,7 +114,8 @@ class _GroupGramWorker:
         )
         self._total = np.zeros(task.shape, dtype=np.int64)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        Units.refuse(units)
         values, squares = self._rows.load(block)
         group = self._task.groups[first_row : first_row + len(squares)]
         order = np.argsort(group, kind="stable")

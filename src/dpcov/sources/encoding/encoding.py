@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,8 @@ from dpcov.core import ArgumentError, Block
 from dpcov.sources.encoding.cells import Cells
 from dpcov.sources.encoding.kinds import Kind, NumberKind
 from dpcov.sources.encoding.terms import Term
+
+_MOST_COLUMNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Encoding:
     terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
+        lengths = {raw: len(names) for raw, names in self.parts.items()}
+        crossed = (math.prod(lengths[factor.column] for factor in term.factors) for term in self.terms)
+        if sum(lengths.values()) + sum(crossed) > _MOST_COLUMNS:
+            raise ArgumentError(f"columns and terms together become more than {_MOST_COLUMNS:,} columns.")
         if len(set(self.columns)) != len(self.columns):
             twice = next(name for i, name in enumerate(self.columns) if name in self.columns[:i])
             raise ArgumentError(f"two columns would be called {twice}; rename one first.")

@@ -61,8 +61,34 @@ class ColumnType:
     levels: tuple[str, ...] | None = None
 
 
-def declared(columns: Columns, bounds: Bounds | None = None, terms: Sequence[str] = ()) -> Schema:
-    """Return what the arguments say, or raise an `ArgumentError` that says what is wrong with them."""
+def declared(
+    columns: Columns, bounds: Bounds | None = None, terms: Sequence[str] = (), schema: Schema | None = None
+) -> Schema:
+    """Return what the arguments say, or raise an `ArgumentError` that says what is wrong with them.
+
+    With a `schema`, `columns` are names of its columns, all of them by default.
+    """
+    told = _declared(columns)
+    if schema is not None:
+        told = _chosen(schema, told)
+    if isinstance(terms, str) or not isinstance(terms, Sequence):
+        raise ArgumentError('terms must be a list, such as ["age^2", "age:sex"].')
+    return replace(_with_bounds(told, bounds), terms=(*told.terms, *terms))
+
+
+def _chosen(schema: Schema, told: Schema) -> Schema:
+    """Return a schema for some of its columns."""
+    if told.kinds:
+        raise ArgumentError("a schema says what columns hold: give columns as a list of names beside it.")
+    names = told.names or schema.names or ()
+    unknown = [name for name in names if name not in schema.kinds]
+    if unknown:
+        near = did_you_mean(unknown, list(schema.kinds))
+        raise ArgumentError(f"columns not in the schema: {', '.join(unknown)}. {near}".strip())
+    return replace(schema, names=names, kinds={name: schema.kinds[name] for name in names})
+
+
+def _declared(columns: Columns) -> Schema:
     if isinstance(columns, Schema):
         schema = columns
     elif columns is None:
@@ -83,9 +109,7 @@ def declared(columns: Columns, bounds: Bounds | None = None, terms: Sequence[str
         raise ArgumentError("columns must be a list of column names.")
     if schema.names is not None and len(set(schema.names)) != len(schema.names):
         raise ArgumentError("columns must not repeat a name.")
-    if isinstance(terms, str) or not isinstance(terms, Sequence):
-        raise ArgumentError('terms must be a list, such as ["age^2", "age:sex"].')
-    return replace(_with_bounds(schema, bounds), terms=(*schema.terms, *terms))
+    return schema
 
 
 def _with_bounds(schema: Schema, bounds: Bounds | None) -> Schema:

@@ -64,6 +64,9 @@ class Term:
 
     factors: tuple[Factor, ...]
 
+    def __str__(self) -> str:
+        return ":".join(factor.name(factor.column) for factor in self.factors)
+
     def names(self, columns: Mapping[str, Sequence[str]]) -> list[str]:
         """Return a name for each combination of the columns of numbers that the factors become."""
         parts = [[factor.name(name) for name in columns[factor.column]] for factor in self.factors]
