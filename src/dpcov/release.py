@@ -47,6 +47,25 @@ NOTHING_USABLE = (
 """What is said of a release that no question can be asked of. That is a private answer too."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """One of the releases that a combined release is made of.
+
+    Attributes
+    ----------
+    n_units : int
+        The public number of rows or units of its table.
+    receipt : Receipt
+        What was spent on it.
+    provenance : Provenance
+        Where it comes from.
+    """
+
+    n_units: int
+    receipt: Receipt
+    provenance: Provenance
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(AsksMoments, AsksModels):
     """A private second-moment matrix with its account, ready for any linear question.
@@ -84,6 +103,8 @@ class Release(AsksMoments, AsksModels):
         What the columns of the table hold, and the numbers that they became.
     unit : PrivacyUnit, optional
         Whose rows are protected together; None if each row is by itself.
+    parts : tuple of Part
+        What it was combined from; empty if it was not.
 
     Examples
     --------
@@ -113,6 +134,7 @@ class Release(AsksMoments, AsksModels):
     provenance: Provenance = field(default=Provenance(), kw_only=True)
     encoding: Encoding | None = field(default=None, kw_only=True)
     unit: PrivacyUnit | None = field(default=None, kw_only=True)
+    parts: tuple[Part, ...] = field(default=(), kw_only=True)
 
     @property
     def n_rows(self) -> int:
