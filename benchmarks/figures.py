@@ -179,9 +179,14 @@ def others_means() -> str:
     for library, group in found.groupby("library", sort=False):
         measured = group.set_index("column")
         cells = [f"{1000 * measured.loc[column, 'error']:.2g}" for column in columns]
-        facts = [str(group["version"].iloc[0]), *cells, f"{group['seconds'].iloc[0]:.2g}"]
+        facts = [
+            str(group["version"].iloc[0]),
+            *cells,
+            f"{group['seconds'].iloc[0]:.2g}",
+            f"{group['runs'].iloc[0]}",
+        ]
         lines.append([_LIBRARY_TITLES[library], *facts])
-    return table(["library", "version", *columns, "seconds"], lines)
+    return table(["library", "version", *columns, "seconds", "runs"], lines)
 
 
 def coverage_table() -> str:
