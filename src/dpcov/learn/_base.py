@@ -94,8 +94,8 @@ class PrivateEstimator(BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         return to_matrix(rows)
 
-    def _fit_table(self, table: Any, columns: Sequence[str], features: Sequence[str]) -> Self:
-        """Spend the budget on one release of `table`, and learn from it."""
+    def _fit_table(self, table: Any, columns: Sequence[str], features: Sequence[str], groups: Any) -> Self:
+        """Spend the budget on one release of `table`, whose rows belong to `groups`, and learn from it."""
         options = self._options()
         self._warn_of_refit()
         warn_of_earlier_steps(self, PrivateEstimator)
@@ -111,6 +111,7 @@ class PrivateEstimator(BaseEstimator):
             rng=copy.deepcopy(self.rng),
             ledger=self.ledger,
             dataset=self.dataset,
+            privacy_unit=groups,
             **options,
         )
         try:
@@ -123,7 +124,7 @@ class PrivateEstimator(BaseEstimator):
     def _options(self) -> dict[str, Any]:
         """Return the further arguments of the release."""
         options = dict(self.release_options or {})
-        own = {*self.get_params(deep=False), "data", "columns", "intercept"}
+        own = {*self.get_params(deep=False), "data", "columns", "intercept", "privacy_unit"}
         twice = sorted(own & set(options))
         if twice:
             raise ArgumentError(
@@ -189,7 +190,7 @@ class PrivateEstimator(BaseEstimator):
 class FeaturesOnly(PrivateEstimator):
     """Base of the estimators without a target."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:  # noqa: ARG002
         """Release the second moment of `X` and learn from it; this spends the budget.
 
         Parameters
@@ -198,6 +199,8 @@ class FeaturesOnly(PrivateEstimator):
             A row with a missing or infinite value counts as a row of zeros, and is left out of means and
             covariances.
         y : ignored
+        groups : array or series, shape (n_samples,), optional
+            Whose each row is: all rows of a person are then protected together.
 
         Returns
         -------
@@ -213,7 +216,7 @@ class FeaturesOnly(PrivateEstimator):
         names = names_of(rows)
         self._check_parameters(len(names))
         table = rows if isinstance(rows, np.ndarray) else rows.to_native()
-        return self._fit_table(table, names, names)
+        return self._fit_table(table, names, names, groups)
 
     @classmethod
     def from_release(

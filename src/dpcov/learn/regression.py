@@ -86,7 +86,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         )  # fmt: skip
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Release the second moment of `X` and `y` together and regress; this spends the budget.
 
         Parameters
@@ -95,6 +95,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
             A row with a missing or infinite value, here or in `y`, counts as a row of zeros, and is left out.
         y : array or series, shape (n_samples,)
             The target; it joins the table as a column.
+        groups : array or series, shape (n_samples,), optional
+            Whose each row is: all rows of a person are then protected together.
 
         Returns
         -------
@@ -113,7 +115,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         names = names_of(rows)
         self.target_ = unused_name(wanted, names)
         table, columns = with_target(rows, target, self.target_)
-        return self._fit_table(table, columns, names)
+        return self._fit_table(table, columns, names, groups)
 
     @classmethod
     def from_release(
