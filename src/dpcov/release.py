@@ -41,7 +41,7 @@ Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
 
 
 NOTHING_USABLE = (
-    "nothing in this release stands above the noise, and what it cost is spent. Either the rows are too few "
+    "nothing in this release stands above the noise, and its cost stays charged. Either the rows are too few "
     "for this budget, or nearly all of them miss a value: is every column of the kind that it was read as?"
 )
 """What is said of a release that no question can be asked of. That is a private answer too."""

@@ -91,7 +91,7 @@ def test_nothing_usable_is_said_at_once(people: pl.DataFrame) -> None:
     made = run("dpcov release people.csv --columns late,age --rho 1 -o out.dpcov")
     assert made.exit_code == 6
     assert "nothing in this release stands above the noise" in made.stderr
-    assert "spent" in made.stderr
+    assert "its cost stays charged" in made.stderr
     shown = run("dpcov ask out.dpcov summary")
     assert shown.exit_code == 0, shown.stderr
     assert "Hidden:    nothing" not in shown.stdout
