@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from audit.harness import Array, Program
+from audit.units import UNIT_MUTANTS
 from helpers.query_classes import QUERY_MODULES
 from numpy.typing import NDArray
 
@@ -18,9 +19,9 @@ from dpcov.core import Clipping, Gram, NoisyGram, SeededBits
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries import histogram
 from dpcov.core.queries.gram import LatticeRows
-from dpcov.paper.queries import subsample
+from dpcov.paper.queries import subsample, threshold
 from dpcov.paper.queries.laplace import discrete_laplace, truncated_laplace
-from dpcov.rivals.queries import bounded, sparse_vector
+from dpcov.rivals.queries import bounded
 from dpcov.rivals.queries.unvetted import eigenpairs, stable_moment
 
 _FLOATS = np.random.default_rng()
@@ -159,7 +160,7 @@ def sums_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
         drawn[0] += 1
         return discrete_laplace(bits, scale) if drawn[0] == 1 else 0
 
-    patch.setattr(sparse_vector, "discrete_laplace", laplace)
+    patch.setattr(threshold, "discrete_laplace", laplace)
 
     def counted(rows: Array) -> list[float]:
         drawn[0] = 0
@@ -195,6 +196,7 @@ def moment_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program
 
 
 MUTANTS: dict[str, Mutant] = {
+    **UNIT_MUTANTS,
     "half the noise": half_the_noise,
     "a tenth of the noise": tenth_of_the_noise,
     "hardly any noise": hardly_any_noise,
