@@ -20,7 +20,7 @@ _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
 # apart.
 _NEAR_BINS = 16
-_CLEARLY_THERE = 5.0
+_CLEARLY_THERE = 4.0
 
 _FINE_HALVES = 8
 _FINE_WINDOW = 8

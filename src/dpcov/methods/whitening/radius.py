@@ -1,0 +1,75 @@
+"""How far a ball should reach: noise grows with the square of its radius, and what it clips shrinks.
+
+The optimum clips about as many rows as the noise is worth, ``sqrt(2 d / rho)``: fewer than a noisy histogram of
+norms can count. But the histogram counts the rows a little further in well, and the law of the tail that it
+leaves likely (``tail.py``) tells how many lie beyond any radius, and what clipping them takes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcov.arrays import Matrix, Vector
+from dpcov.laws import LossLaw
+from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.norms import FineNorms
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.tail import fit_tail, survival
+
+_SHORTEST, _LONGEST, _STEPS = 0.5, 1.5, 64
+
+
+def even_count(run: Run, rank: int) -> float:
+    """Return how many rows, clipped in one direction, cost what the noise does among `rank` directions.
+
+    The noise of a wider region grows by ``sqrt(2 rank / rho)`` rows times what its squared radius grows by;
+    clipping k rows that agree in direction takes k times as much.
+    """
+    return math.sqrt(2 * rank / (run.left * run.rho))
+
+
+def cheapest_radius(histogram: FineNorms, noise: float, agreeing: float) -> float:
+    """Return the radius at which noise and what clipping takes are least together.
+
+    Parameters
+    ----------
+    histogram : FineNorms
+        Of the norms.
+    noise : float
+        How many rows of length R, along one direction, the noise of a ball of radius R is worth.
+    agreeing : float
+        Which part of the rows beyond lies along one direction.
+    """
+    told = histogram.radius(noise)
+    law = fit_tail(histogram, told)
+    if law is None:
+        return told
+    places = told * np.geomspace(_SHORTEST, _LONGEST, _STEPS)
+    lost = np.quantile(lost_beyond(law, told, places), c.LIKELY_LOSS, axis=1, method="higher")
+    return float(places[int(np.argmin(places**2 * noise + agreeing * lost))])
+
+
+def lost_beyond(law: LossLaw, radius: float, places: Vector) -> Matrix:
+    """Return what clipping at each of several radii takes from the sum of squares, for each of the laws.
+
+    Parameters
+    ----------
+    law : LossLaw
+        Of the rows beyond `radius`.
+    radius : float
+        In the units of `places`.
+    places : ndarray, shape (k,)
+        The radii.
+    """
+    excess = (places / radius - 1)[:, None]
+    rows = law.rows * survival(excess / law.spread, law.shape)
+    # Beyond a threshold, a generalised Pareto law is one again, with another scale. Its first two moments:
+    spread = np.maximum(law.spread + law.shape * excess, 0.0) * radius
+    first = spread / (1 - law.shape)
+    second = 2 * spread**2 / ((1 - law.shape) * (1 - 2 * law.shape))
+    lost = rows * (2 * places[:, None] * first + second)
+    # Far inside the radius a heavy tail would have begun, and there is no telling.
+    result: Matrix = np.where((spread > 0) | (excess > 0), lost, np.inf)
+    return result
