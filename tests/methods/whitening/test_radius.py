@@ -35,11 +35,12 @@ def test_what_clipping_takes_is_that_of_rows_drawn_from_the_law(shape: float) ->
     np.testing.assert_allclose(lost_beyond(law, 5.0, places)[:, 0], direct, rtol=5e-3)
 
 
-def test_a_heavy_tail_is_not_followed_to_where_it_would_have_begun() -> None:
-    law = LossLaw(np.array([200.0]), np.array([0.4]), np.array([0.1]), 1.0)
-    lost = lost_beyond(law, 1.0, np.array([0.5, 1.0]))[:, 0]
-    assert np.isinf(lost[0])
-    assert np.isfinite(lost[1])
+def test_a_bump_within_the_radius_is_not_clipped_away() -> None:
+    # No law of the far rows knows of a bump nearer in; the counts do.
+    rng = np.random.default_rng(0)
+    norms = np.concatenate([gaussian_norms(3, 0), rng.uniform(6.0, 6.4, 2_000), 6.4 * pareto(300, 12.0, 0)])
+    chosen = cheapest_radius(make_histogram(norms, 8.0, 0), 20.0, 1.0)
+    assert chosen > 6.2
 
 
 @pytest.mark.parametrize("d", [3, 12])
@@ -72,6 +73,7 @@ def test_without_a_law_the_ball_ends_where_the_rows_do_that_are_seen() -> None:
     histogram = make_histogram(norms, 8.0, 0)
     assert fit_tail(histogram, histogram.radius(10.0)) is None
     assert cheapest_radius(histogram, 10.0, 1.0) == histogram.radius(10.0)
+    assert cheapest_radius(histogram, 10.0, 1.0, without_law=9.0) == 9.0
 
 
 def test_noise_is_worth_so_many_rows() -> None:

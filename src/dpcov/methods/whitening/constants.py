@@ -53,19 +53,16 @@ Normal columns reach 4 to 5 times; a column that is 1 in one row of a hundred re
 QUICK_LOOK = 0.004
 """A histogram that decides between small and rare costs this."""
 
-LOOK = 0.006
+LOOK = 0.008
 """A histogram before and within each round of whitening costs this."""
 
-ROWS_OF_A_BULK = 15.0
+ROWS_OF_A_BULK = 20.0
 """But a look costs enough for its noise to be below this part of all rows: ``n / 20`` rows a bin. The bulk of
 a table fills about six bins, and three of them must exceed noise by far (`NormLook.found`)."""
 
 CAREFUL_LOOK = 0.03
 """The histogram on which sight of rare rows rests. Rows in one bin show from about ``25 / sqrt(rho)`` on; the
 noise of a release in a ball around a direction that k rows carry is ``sqrt(2 d / rho) / k`` of it."""
-
-FIRST_LOOK = 0.01
-"""The first of them, on whose radius all that is found later rests."""
 
 AIM = 0.3
 """A round of whitening aims at noise of this part of a white direction..."""
@@ -90,7 +87,7 @@ SMALL, TUCKED_IN = 0.3, 8.0
 """What is invisible then is small if its rows had filled less than this part of the region. It is left at an
 eighth of the region: exact copies of columns leave nothing but rounding, which would take half of it."""
 
-TAIL_SHARE = 0.015
+TAIL_SHARE = 0.03
 """A look at where the rows beyond lie costs this."""
 
 ROWS_LOOKED_AT = 8.0

@@ -20,7 +20,7 @@ _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
 # apart.
 _NEAR_BINS = 16
-_CLEARLY_THERE = 4.0
+_CLEARLY_THERE = 5.0
 
 _FINE_HALVES = 8
 _FINE_WINDOW = 8
@@ -206,6 +206,12 @@ class FineNorms:
         steep = before > 8 * after
         part = 1.0 if steep else math.log(before / wanted) / max(math.log(before / after), 1e-9)
         return float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part)
+
+    def lost_inside(self, places: Vector, radius: float) -> Vector:
+        """Return what clipping at each of `places` takes from the squares of the rows within `radius`."""
+        squares = np.where(self._middle < radius, self._middle, 0.0) ** 2
+        result: Vector = np.maximum(squares - places[:, None] ** 2, 0.0) @ self._counts / self._part
+        return result
 
     def look_radius(self, rows: float) -> float:
         """Return a radius that about `rows` rows exceed, counted from the furthest that are seen."""

@@ -1,8 +1,8 @@
 """How far a ball should reach: noise grows with the square of its radius, and what it clips shrinks.
 
-The optimum clips about as many rows as the noise is worth, ``sqrt(2 d / rho)``: fewer than a noisy histogram of
-norms can count. But the histogram counts the rows a little further in well, and the law of the tail that it
-leaves likely (``tail.py``) tells how many lie beyond any radius, and what clipping them takes.
+The optimum clips about as many rows as the noise is worth, ``sqrt(2 d / rho)``: fewer than a noisy histogram
+of norms can count. But the histogram counts the rows a little further in well, and the law of the tail that
+it leaves likely (``tail.py``) tells how many lie beyond any radius, and what clipping them takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpcov.methods.whitening.norms import FineNorms
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.tail import fit_tail, survival
 
-_SHORTEST, _LONGEST, _STEPS = 0.5, 1.5, 64
+_SHORTEST, _LONGEST, _STEPS = 0.5, 1.5, 40
 
 
 def even_count(run: Run, rank: int) -> float:
@@ -30,7 +30,9 @@ def even_count(run: Run, rank: int) -> float:
     return math.sqrt(2 * rank / (run.left * run.rho))
 
 
-def cheapest_radius(histogram: FineNorms, noise: float, agreeing: float) -> float:
+def cheapest_radius(
+    histogram: FineNorms, noise: float, agreeing: float, *, without_law: float = 0.0
+) -> float:
     """Return the radius at which noise and what clipping takes are least together.
 
     Parameters
@@ -41,13 +43,19 @@ def cheapest_radius(histogram: FineNorms, noise: float, agreeing: float) -> floa
         How many rows of length R, along one direction, the noise of a ball of radius R is worth.
     agreeing : float
         Which part of the rows beyond lies along one direction.
+    without_law : float, default 0
+        What to return at least if the far rows follow no law.
     """
     told = histogram.radius(noise)
     law = fit_tail(histogram, told)
     if law is None:
-        return told
-    places = told * np.geomspace(_SHORTEST, _LONGEST, _STEPS)
-    lost = np.quantile(lost_beyond(law, told, places), c.LIKELY_LOSS, axis=1, method="higher")
+        return max(told, without_law)
+    inside, beyond = told * np.geomspace(_SHORTEST, 1, _STEPS), told * np.geomspace(1, _LONGEST, _STEPS)
+    # Within what the histogram tells, its own counts are better than any law.
+    clipped = histogram.lost_inside(inside, told)[:, None] + law.rows * (told**2 - inside**2)[:, None]
+    far = lost_beyond(law, told, beyond)
+    lost = np.quantile(np.concatenate([clipped + far[0], far]), c.LIKELY_LOSS, axis=1)
+    places = np.concatenate([inside, beyond])
     return float(places[int(np.argmin(places**2 * noise + agreeing * lost))])
 
 
@@ -61,7 +69,7 @@ def lost_beyond(law: LossLaw, radius: float, places: Vector) -> Matrix:
     radius : float
         In the units of `places`.
     places : ndarray, shape (k,)
-        The radii.
+        The radii, none of them shorter.
     """
     excess = (places / radius - 1)[:, None]
     rows = law.rows * survival(excess / law.spread, law.shape)
@@ -69,7 +77,5 @@ def lost_beyond(law: LossLaw, radius: float, places: Vector) -> Matrix:
     spread = np.maximum(law.spread + law.shape * excess, 0.0) * radius
     first = spread / (1 - law.shape)
     second = 2 * spread**2 / ((1 - law.shape) * (1 - 2 * law.shape))
-    lost = rows * (2 * places[:, None] * first + second)
-    # Far inside the radius a heavy tail would have begun, and there is no telling.
-    result: Matrix = np.where((spread > 0) | (excess > 0), lost, np.inf)
+    result: Matrix = rows * (2 * places[:, None] * first + second)
     return result

@@ -93,7 +93,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     best: White | None = None
     least, unit, visible, idle = math.inf, 0.0, 0, 0
     for attempt in range(c.MOST_ROUNDS + 1):
-        look = run.look(rows, c.LOOK if attempt else c.FIRST_LOOK, "norms of the rows", every=run.every)
+        look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows", every=run.every)
         if not look.found:
             return best
         here = White(rows, look, visible)

@@ -156,7 +156,8 @@ def wrap(run: Run, white: White) -> Region:
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
-    ball = cheapest_radius(histogram, even_count(run, run.d), agreement.expected(rank))
+    noise = even_count(run, run.d)
+    ball = cheapest_radius(histogram, noise, agreement.expected(rank), without_law=white.look.far)
     if not heavy:
         return Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
     around = _ball_with(heavy, histogram, ball, rank, agreement)
