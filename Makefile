@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench world scale arena rivals audit clean
+.PHONY: demo test lint docs bench world scale arena rivals audit clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,11 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Without the network: every notebook runs, and a warning or a link that leads nowhere is an error.
+docs: $(VENV)/.ready
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --quiet docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/core.py
@@ -52,4 +57,4 @@ audit: $(VENV)/.ready
 	$(BIN)/python benchmarks/assurance.py; exit $$status
 
 clean:
-	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots
+	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots docs/_build docs/proofs docs/reference/api

@@ -15,6 +15,8 @@ PACKAGE = ROOT / "src" / "dpcov"
 QUERY_FOLDERS = ("core", "methods/whitening/queries", "paper/queries", "rivals/queries")
 """Where code sees rows and makes noise, with a note beside every mechanism."""
 
+OTHER_NOTES = (PACKAGE / "methods" / "methods.md", PACKAGE / "sources" / "encoding" / "encoding.md")
+
 PARTS = ("**Code.**", "**Statement", "**Precondition", "Proof", "**Status.**")
 """What every note has."""
 
@@ -54,7 +56,7 @@ def proof_notes() -> list[Note]:
     """Return all notes."""
     beside = [path for folder in QUERY_FOLDERS for path in sorted((PACKAGE / folder).rglob("*.md"))]
     beside = [path for path in beside if path.name != "README.md"]
-    return [read_note(path) for path in [*beside, PACKAGE / "methods" / "methods.md"]]
+    return [read_note(path) for path in [*beside, *OTHER_NOTES]]
 
 
 def read_note(path: Path) -> Note:

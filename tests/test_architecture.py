@@ -65,7 +65,7 @@ def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
 
 
 def test_the_kernel_can_be_read_in_one_sitting() -> None:
-    assert sum(len(path.read_text().splitlines()) for path in files("core")) <= 2500
+    assert sum(len(path.read_text().splitlines()) for path in files("core")) <= 2750
 
 
 @pytest.mark.parametrize("path", files("methods/whitening/queries"), ids=place)

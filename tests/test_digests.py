@@ -111,7 +111,7 @@ CASES: dict[str, Callable[[], Asked]] = {
         dpcov.least_eigenvalue, ("value",), FEW(), m=20, radius=10.0, epsilon=4, delta=1e-3
     ),
     "subsamplability": lambda: told(
-        dpcov.subsamplability, ("score", "at_least"), FEW(), m=20, radius=10.0, epsilon=1, delta=1e-6
+        dpcov.subsamplability, ("score", "at_least"), FEW(), m=5, radius=10.0, epsilon=1, delta=1e-6
     ),
 }  # fmt: skip
 

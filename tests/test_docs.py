@@ -99,3 +99,11 @@ def test_every_row_of_the_map_names_a_test_and_every_mistake_is_listed() -> None
 )
 def test_a_missing_name_would_be_noticed(reference: str, there: bool) -> None:  # noqa: FBT001
     assert exists(reference) == there
+
+
+def test_everything_public_stands_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference" / "api.md").read_text()
+    listed = set(re.findall(r"^   (\w+)$", text, re.MULTILINE))
+    for module in ("dpcov", "dpcov.learn", "dpcov.ledger", "dpcov.linear"):
+        missing = set(importlib.import_module(module).__all__) - listed
+        assert not missing, f"docs/reference/api.md does not list {sorted(missing)} of {module}"

@@ -44,7 +44,7 @@ def test_a_release_shows_its_guarantee_and_each_column() -> None:
     made = small_release()
     shown = Reader(made)
     assert f"epsilon {made.receipt.epsilon(1e-6):.4g}"[:11] in shown.text
-    assert "20,000 rows, each protected by itself, about 100.0% of them complete" in shown.text
+    assert "20,000 rows, each protected by itself, about 100.0% of rows complete (" in shown.text
     assert shown.lines[0] == ["column", "mean", "standard deviation"]
     assert [line[0] for line in shown.lines[1:]] == list(made.columns)
     assert float(shown.lines[2][1]) == pytest.approx(made.mean()["weight"], rel=1e-4)

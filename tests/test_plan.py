@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from plan_ranges import ranges
 
 import dpcov
+from dpcov.core import resolve_budget
+from dpcov.paper.queries import aggregate_noise_scale
 from dpcov.paper.theory import log_spaced_gaussian, recursive_error
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "accuracy.csv"
@@ -146,6 +149,28 @@ def test_what_can_be_run_is_marked() -> None:
     plan = dpcov.plan(n_columns=10, n_rows=10**6, rho=0.5)
     runnable = {"whitening", "gaussian", "recursive", "recursive-paper", "aggregate", "leverage"}
     assert {entry.method for entry in plan.entries if entry.available} == runnable
+
+
+def test_aggregate_is_available_where_it_would_run_and_names_its_setting() -> None:
+    asked: dict[str, Any] = {"n_columns": 5, "epsilon": 2, "delta": 1e-6}
+    few, many = (dpcov.plan(n_rows=n, **asked)["aggregate"] for n in (10**6, 10**9))
+    assert not few.available
+    assert few.error == math.inf
+    assert many.available
+    named = re.search(r"m=([\d,]+), alpha=([\d.]+)", many.assumes)
+    assert named is not None
+    m, alpha = int(named[1].replace(",", "")), float(named[2])
+    assert alpha == pytest.approx(many.error / 2, rel=1e-2)
+    # What a release asks before it spends: enough groups, and no more than fit into memory.
+    limit = resolve_budget(epsilon=2, delta=1e-6, approximate_share=Fraction(1, 2))
+    each = math.sqrt(limit.rho * Fraction(19, 20))
+    scale = aggregate_noise_scale(
+        m, 2 * alpha / (1 - alpha), n_rows=10**9, n_columns=5, epsilon=each, delta=limit.delta
+    )
+    norm = 2 * math.sqrt(5) + math.sqrt(2 * math.log(2 / 0.05))
+    assert (1 + alpha) * (1 + float(scale) * norm) ** 2 - 1 <= 1.01 * many.error
+    # So many groups of so many columns need more than 1 GB.
+    assert not dpcov.plan(n_columns=60, error=0.5, epsilon=2, delta=1e-6)["aggregate"].available
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpcov.plan import Plan, plan
     from dpcov.release import Release, covariance, release, second_moment
     from dpcov.rivals.compare import Comparison, compare
+    from dpcov.sources.encoding import category, date, flag, number
 
 __version__ = VERSION
 
@@ -50,13 +51,17 @@ __all__ = [
     "Regression",
     "Release",
     "UnresolvedError",
+    "category",
     "compare",
     "covariance",
     "covering_radius",
+    "date",
     "enclosing_ball",
+    "flag",
     "least_eigenvalue",
     "load",
     "methods",
+    "number",
     "plan",
     "release",
     "second_moment",
@@ -85,6 +90,7 @@ _HOMES = {
     "dpcov.plan": ["Plan", "plan"],
     "dpcov.release": ["Release", "covariance", "release", "second_moment"],
     "dpcov.rivals.compare": ["Comparison", "compare"],
+    "dpcov.sources.encoding": ["category", "date", "flag", "number"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -19,8 +19,10 @@ from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import constant_name
+from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
 from dpcov.release import Release
+from dpcov.sources.encoding import Encoding, encoding_from_plain, encoding_to_plain
 
 T = TypeVar("T")
 
@@ -59,8 +61,12 @@ def save_release(release: Release, path: str | Path) -> None:
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "columns": list(release.columns),
+        "schema": None if release.encoding is None else encoding_to_plain(release.encoding),
         "intercept": release.intercept,
-        "n_rows": release.n_rows,
+        "n_rows": release.n_units if release.unit is None else None,
+        "unit": None
+        if release.unit is None
+        else {"name": release.unit.name, "weighting": release.unit.weighting, "count": release.n_units},
         "method": release.method,
         "options": to_plain(release.options),
         "private": release.receipt.private,
@@ -139,9 +145,10 @@ def _read_release(archive: ArchiveReader) -> Release:
         raise ValueError("its columns are not distinct names")
     intercept = _typed(manifest["intercept"], bool)
     names = _names(columns, intercept=intercept)
+    unit = _read_unit(manifest)
     return Release(
         columns=columns,
-        n_rows=_whole(manifest["n_rows"]),
+        n_units=_whole(manifest["n_rows"] if unit is None else manifest["unit"]["count"]),
         method=_typed(manifest["method"], str),
         options=from_plain(_typed(manifest["options"], dict)),
         receipt=_read_receipt(manifest),
@@ -152,7 +159,31 @@ def _read_release(archive: ArchiveReader) -> Release:
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
         provenance=_read_provenance(manifest),
+        unit=unit,
+        encoding=_read_encoding(manifest, columns),
     )
+
+
+def _read_unit(manifest: Mapping[str, Any]) -> PrivacyUnit | None:
+    # Releases of earlier versions protect rows, and do not say so.
+    stored = manifest.get("unit")
+    if stored is None:
+        return None
+    name, weighting = _typed(stored["name"], str), _typed(stored["weighting"], str)
+    if not name or weighting not in WEIGHTINGS or manifest["n_rows"] is not None:
+        raise ValueError("its privacy unit is none")
+    return PrivacyUnit(name, weighting)
+
+
+def _read_encoding(manifest: Mapping[str, Any], columns: tuple[str, ...]) -> Encoding | None:
+    # Releases of earlier versions know names alone.
+    stored = manifest.get("schema")
+    if stored is None:
+        return None
+    encoding = encoding_from_plain(_typed(stored, dict))
+    if encoding.columns != columns:
+        raise ValueError("its schema is that of other columns")
+    return encoding
 
 
 def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:

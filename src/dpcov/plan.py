@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -57,7 +57,7 @@ class PlanEntry:
     assumes : str
         What it takes for granted.
     available : bool
-        Whether ``dpcov.release`` can run it.
+        Whether ``dpcov.release`` can run it, and would: "aggregate" refuses too few rows.
     """
 
     method: str
@@ -312,18 +312,25 @@ def plan(
         return PlanEntry(method, wanted, needed, basis, assumes, available)
 
     learnt = whole is not None
+    aggregate = entry(
+        "aggregate",
+        case.aggregate if learnt else None,
+        _THEOREM,
+        "Gaussian rows",
+        lambda wanted: case.aggregate_rows(wanted / 2),
+    )
+    if math.isfinite(aggregate.error + aggregate.rows):
+        size = case.aggregate_groups(aggregate.error / 2)[1]
+        aggregate = replace(aggregate, assumes=f"Gaussian rows, m={size:,}, alpha={aggregate.error / 2:.3g}")
+    elif learnt:
+        # It refuses too few rows, and more groups than fit into memory.
+        aggregate = replace(aggregate, available=False)
     entries = (
         entry("whitening", case.whitening, _CALIBRATED, "Gaussian rows, an error below 0.1"),
         entry("gaussian", case.gaussian, _CALIBRATED, "light tails, a tight radius"),
         entry("recursive", case.recursive, _THEOREM, "Gaussian rows, known radius, eigenvalue and m"),
         entry("recursive-paper", case.recursive_paper, _THEOREM, "the same; its proof has gaps"),
-        entry(
-            "aggregate",
-            case.aggregate if learnt else None,
-            _THEOREM,
-            "Gaussian rows, known m",
-            lambda wanted: case.aggregate_rows(wanted / 2),
-        ),
+        aggregate,
         entry("leverage", case.rate(brown_rows), _RATE, "no row of high leverage"),
         entry("aden-ali-2020", case.rate(aden_ali_rows), _RATE, "Gaussian rows; no algorithm"),
         entry("kothari-2021", case.rate(kothari_rows), _RATE, "sub-Gaussian rows, robust"),

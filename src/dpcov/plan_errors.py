@@ -12,7 +12,8 @@ from scipy.optimize import brentq
 from scipy.special import chdtri
 
 from dpcov.core import PrivacyCost
-from dpcov.paper.queries import groups_for_noise
+from dpcov.paper.aggregate import RADIUS_SHARE
+from dpcov.paper.queries import groups_for_noise, most_groups
 from dpcov.paper.theory.bounds import Bound
 from dpcov.paper.theory.mixtures import log_spaced_gaussian
 from dpcov.paper.theory.recursion import recursive_error
@@ -96,12 +97,18 @@ class Case:
         return _least(self.aggregate_rows, rows, LARGEST_ALPHA) * 2
 
     def aggregate_rows(self, alpha: float) -> float:
-        """Return the rows for which groups within 1 +- alpha, and the noise on top, stay within 2 alpha.
+        """Return the rows for which groups within 1 +- alpha, and the noise on top, stay within 2 alpha."""
+        groups, size = self.aggregate_groups(alpha)
+        return groups * size
+
+    def aggregate_groups(self, alpha: float) -> tuple[float, int]:
+        """Return how many groups of how many rows; infinitely many if no number can be run.
 
         By the library's own proof (``paper/queries/multiplicative.md``), which asks for far fewer groups than
         the paper's lemma (`dpcov.theory.aggregate_rows`).
         """
-        epsilon, delta = math.sqrt(self.limit.rho), float(self.limit.delta) / 2
+        # A radius is found besides.
+        epsilon, delta = math.sqrt(self.limit.rho * (1 - RADIUS_SHARE)), float(self.limit.delta) / 2
         norm = 2 * math.sqrt(self.d) + math.sqrt(2 * math.log(2 / self.failure))
         scale = (math.sqrt(1 + alpha / (1 + alpha)) - 1) / norm
         for_release = groups_for_noise(
@@ -110,10 +117,10 @@ class Case:
         # Noise of the test of agreement is at most a tenth, so that groups that agree pass.
         for_test = 20 / epsilon * math.log1p(math.expm1(epsilon) / (2 * delta))
         groups = max(for_release, math.ceil(for_test))
-        if math.isinf(groups):
-            return math.inf
+        if groups > most_groups(self.d):
+            return math.inf, 1
         table = log_spaced_gaussian(self.d, self.condition)
-        return groups * table.subsample_size(alpha, self.failure / (2 * groups))
+        return groups, table.subsample_size(alpha, self.failure / (2 * groups))
 
     def rate(self, bound: Callable[[float, int, float, float], Bound]) -> Callable[[int], float] | None:
         """Turn a rate, rows for an error, around."""

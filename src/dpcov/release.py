@@ -6,6 +6,7 @@ import inspect
 import os
 import platform
 import tempfile
+import warnings
 import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,14 +26,24 @@ from dpcov.ledger import Ledger
 from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
+from dpcov.linear.description import complete_share
 from dpcov.methods import find_method, methods
-from dpcov.opening import check_size, opened, warn_of_weakness
+from dpcov.opening import NothingUsableWarning, check_size, opened, warn_of_weakness
+from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
+from dpcov.sources.encoding import Bounds, Columns, Encoding, Schema
 from dpcov.tables import html_table, number
 
 # The kernel knows nothing of notebooks.
 Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
+
+
+NOTHING_USABLE = (
+    "nothing in this release stands above the noise, and what it cost is spent. Either the rows are too few "
+    "for this budget, or nearly all of them miss a value: is every column of the kind that it was read as?"
+)
+"""What is said of a release that no question can be asked of. That is a private answer too."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,8 +59,8 @@ class Release(AsksMoments, AsksModels):
     ----------
     columns : tuple of str
         The table's columns, without the constant one.
-    n_rows : int
-        The public number of rows.
+    n_units : int
+        The public number of rows, or of persons if `unit` says so.
     method : str
         The name of the method that made it.
     options : mapping
@@ -68,6 +79,10 @@ class Release(AsksMoments, AsksModels):
         Of dpcov, numpy and Python, at the time of the release.
     provenance : Provenance
         When it was made, of which dataset and what for, as far as that was said.
+    encoding : Encoding, optional
+        What the columns of the table hold, and the numbers that they became.
+    unit : PrivacyUnit, optional
+        Whose rows are protected together; None if each row is by itself.
 
     Examples
     --------
@@ -84,7 +99,7 @@ class Release(AsksMoments, AsksModels):
     """
 
     columns: tuple[str, ...]
-    n_rows: int
+    n_units: int
     method: str
     options: Mapping[str, Any]
     receipt: Receipt
@@ -95,12 +110,54 @@ class Release(AsksMoments, AsksModels):
     versions: Mapping[str, str]
     _matrix: Array
     provenance: Provenance = field(default=Provenance(), kw_only=True)
+    encoding: Encoding | None = field(default=None, kw_only=True)
+    unit: PrivacyUnit | None = field(default=None, kw_only=True)
+
+    @property
+    def n_rows(self) -> int:
+        """The public number of rows; with a privacy unit it is not public, and there is none."""
+        if self.unit is not None:
+            raise ArgumentError(
+                f"the number of rows is not public, only that of {self.unit.name}s: n_units. "
+                "describe() estimates how many rows are complete."
+            )
+        return self.n_units
 
     @cached_property
     def _questions(self) -> Questions:
         return Questions(
-            self.columns, self.n_rows, self._matrix, self.noise, self.losses, _rows_beyond(self.diagnostics)
+            self.columns,
+            self.n_units,
+            self._matrix,
+            self.noise,
+            self.losses,
+            _rows_beyond(self.diagnostics, self._named),
+            grouped=self.unit is not None,
         )
+
+    @property
+    def complete_share(self) -> str:
+        """About what share of the rows is complete, with its interval, in words; empty if that is not known.
+
+        With a privacy unit, how many complete rows each has: the number of rows is not public.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) + [170, 62]
+        >>> people[:10_000, 1] = np.nan
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> made.complete_share[:9], made.complete_share[12:29]
+        ('about 80.', '% of rows complete')
+        """
+        if not (self.intercept and self.noise is not None and self.resolved):
+            return ""
+        return complete_share(self._questions, of_rows=self.unit is None)
+
+    @property
+    def _named(self) -> str:
+        return ROW if self.unit is None else self.unit.name
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file that needs neither dpcov nor pickle to be read.
@@ -160,10 +217,12 @@ class Release(AsksMoments, AsksModels):
         vetted = any(known.name == self.method and known.vetted for known in methods())
         unvetted = "" if vetted else " (UNVETTED)"
         facts = [
-            f"{self.n_rows} rows, {len(self.columns)} columns",
+            f"{self.n_units} {self._named}s, {len(self.columns)} columns",
             f"method '{self.method}'{unvetted}",
             spent,
         ]
+        if self.complete_share:
+            facts.insert(1, self.complete_share)
         if self.resolved is not None:
             error = self.diagnostics.get("predicted_error")
             each = f", each within {error:.1%}" if self.resolved and error is not None else ""
@@ -177,7 +236,8 @@ class Release(AsksMoments, AsksModels):
         from dpcov.report.words import USUAL_DELTAS, headline  # noqa: PLC0415  (the report knows releases)
 
         title = f"dpcov release: {headline(self.receipt, USUAL_DELTAS[1])}"
-        facts = [f"{self.n_rows:,} rows, each protected by itself", *self._facts()[1:]]
+        each = "each protected by itself" if self.unit is None else "all rows of each protected together"
+        facts = [f"{self.n_units:,} {self._named}s, {each}", *self._facts()[1:]]
         try:
             if not self.intercept:
                 spreads = np.sqrt(np.diag(self.second_moment().values)[: len(self.columns)])
@@ -187,7 +247,6 @@ class Release(AsksMoments, AsksModels):
         except UnresolvedError as error:
             lines = [[name, "below the noise"] for name in self.columns]
             return html_table(title, ["column", ""], lines, [", ".join(facts), str(error)])
-        facts.insert(1, f"about {min(float(told.complete_rows) / self.n_rows, 1.0):.1%} of them complete")
         lines = [
             [name, number(mean), number(spread)]
             for name, mean, spread in zip(self.columns, told.mean.values, told.std.values, strict=True)
@@ -203,7 +262,10 @@ def release(
     mu: Number | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Columns = None,
+    bounds: Bounds | None = None,
+    terms: Sequence[str] = (),
+    schema: Schema | str | os.PathLike[str] | None = None,
     method: str = "whitening",
     intercept: bool = True,
     allow_unvetted: bool = False,
@@ -214,6 +276,8 @@ def release(
     purpose: str = "",
     allow_seeded: bool = False,
     force: bool = False,
+    privacy_unit: Any = None,
+    weighting: str = "row",
     **options: Any,
 ) -> Release:
     """Release the second-moment matrix of a table under differential privacy.
@@ -234,8 +298,18 @@ def release(
         the time.
     rho : float, optional
         The budget in zero-concentrated differential privacy, instead of `epsilon`.
-    columns : sequence of str, optional
-        Which columns to use; for an array, their names. CSV files need it.
+    columns : sequence of str or mapping, optional
+        Which columns to use; for an array, their names. CSV files need it. A mapping tells what they hold as
+        well, such as ``{"age": dpcov.number(0, 120), "sex": dpcov.category(["f", "m"])}``.
+    bounds : mapping, optional
+        Lower and upper ends of columns of numbers, such as ``{"age": (0, 120)}``; values beyond are moved to
+        the nearest end. They must be public, and not come from the rows.
+    terms : sequence of str, optional
+        Products, powers and logarithms of columns that join them, such as ``["age^2", "age:sex"]`` and
+        ``["log(income)"]``.
+    schema : path, optional
+        A TOML file that tells kinds and terms, as ``dpcov schema`` prints it; `columns` may then name some of
+        its columns.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
@@ -256,6 +330,13 @@ def release(
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
     force : bool, default False
         Whether to go on if the table is too small for its columns and budget to show anything.
+    privacy_unit : str or array, optional
+        The column that tells whose a row is, such as ``"patient"``; of a table in memory, also one id for
+        each row. All rows of a person are then protected together, however many they are. The number of
+        persons is public, that of rows is not. A row without an id belongs to nobody and is left out.
+    weighting : str, default "row"
+        With `privacy_unit`: whether every "row" counts the same, or every "unit" does, so that each of k rows
+        of a person weighs 1 / k.
     **options
         What the method takes, such as `radius`.
 
@@ -272,7 +353,8 @@ def release(
     Notes
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP, `mu`-GDP or `rho`-zCDP, for tables of the same public size
-    that differ in one row. Column names, dtypes and the number of rows are public.
+    that differ in one row. Column names, dtypes, bounds and the number of rows are public. With
+    `privacy_unit`, for tables of the same public number of persons that differ in all rows of one.
 
     Examples
     --------
@@ -293,18 +375,26 @@ def release(
         if near and name not in chosen.parameters():
             raise ArgumentError(f"dpcov.release takes no {name}. {near}")
     chosen.check_consent(allow_unvetted=allow_unvetted)
+    unit, _ = read_unit(privacy_unit, weighting)
+    if unit is not None:
+        chosen.check_units()
+    named = ROW if unit is None else unit.name
     limit = chosen.limit(options, rho=rho, mu=mu, epsilon=epsilon, delta=delta)
-    checked = None if flag(force, "force") or not chosen.gram_noise else partial(check_size, limit, delta)
+    checked = (
+        None
+        if flag(force, "force") or not chosen.gram_noise
+        else partial(check_size, limit, delta, unit=named)
+    )
     with opened(
         data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
-        rng=rng, progress=progress, ledger=ledger, dataset=dataset, purpose=purpose,
-        allow_seeded=allow_seeded,
+        bounds=bounds, terms=terms, schema=schema, rng=rng, progress=progress, ledger=ledger, dataset=dataset,
+        purpose=purpose, allow_seeded=allow_seeded, privacy_unit=privacy_unit, weighting=weighting,
     ) as curator:  # fmt: skip
-        warn_of_weakness(limit, delta, curator.n_rows)
+        warn_of_weakness(limit, delta, curator.n_rows, named)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
-    return Release(
+    made = Release(
         columns=curator.columns,
-        n_rows=curator.n_rows,
+        n_units=curator.n_rows,
         method=chosen.name,
         options=dict(options),
         receipt=curator.receipt(),
@@ -314,10 +404,15 @@ def release(
         losses=estimate.losses,
         versions={"dpcov": VERSION, "numpy": np.__version__, "python": platform.python_version()},
         _matrix=estimate.second_moment,
+        encoding=curator.encoding,
         provenance=Provenance(
             today(), dataset or "", purpose, None if delta is None else as_fraction(delta, "delta")
         ),
+        unit=unit,
     )
+    if made.resolved == 0:
+        warnings.warn(NOTHING_USABLE, NothingUsableWarning, stacklevel=2)
+    return made
 
 
 _ARGUMENTS = tuple(
@@ -364,14 +459,15 @@ def _private_release(data: Any, **arguments: Any) -> Release:
     return release(data, **arguments)
 
 
-def _rows_beyond(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a note if rows lie beyond the region of a release and no law tells what they took with them."""
+def _rows_beyond(diagnostics: Mapping[str, Any], unit: str) -> tuple[str, ...]:
+    """Return a note if units lie beyond the region of a release and no law tells what they took along."""
     beyond = diagnostics.get("rows_beyond")
     if not isinstance(beyond, Mapping) or beyond.get("explained") is not False:
         return ()
     about, at_most = float(beyond["about"]), float(beyond["at_most"])
     note = (
-        f"About {about:.0f} rows, at most {at_most:.0f}, lie beyond the region that rows were clipped to. "
+        f"About {about:.0f} {unit}s, at most {at_most:.0f}, lie beyond the region that {unit}s were clipped "
+        "to. "
         "They can move this answer by more than its interval says."
     )
     return (note,)

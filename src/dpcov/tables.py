@@ -12,14 +12,14 @@ from dpcov._extras import require
 _MOST_LINES = 24
 
 
-def make_frame(columns: Mapping[str, Any], labels: Sequence[str]) -> Any:
+def make_frame(columns: Mapping[str, Any], labels: Sequence[Any]) -> Any:
     """Return a pandas dataframe indexed by `labels`, or a polars one with them as its first column.
 
     Parameters
     ----------
     columns : mapping
         Column names and their values.
-    labels : sequence of str
+    labels : sequence
         The names of the lines.
 
     Examples

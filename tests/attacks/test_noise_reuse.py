@@ -112,7 +112,8 @@ def test_nothing_random_travels_to_workers() -> None:
     source = open_source(da.from_array(ROWS, chunks=(7, 3)), ["a", "b", "c"])
 
     class Watching:
-        n_rows, columns, in_memory = source.n_rows, source.columns, False
+        n_rows, columns, bounds = source.n_rows, source.columns, source.bounds
+        in_memory, grouped = False, False
 
         def scan(self, task: RowTask, report: object = None) -> NDArray[np.int64]:
             del report

@@ -105,7 +105,7 @@ def test_a_summary_in_words(release: dpcov.Release) -> None:
     for text in ("5,000", "rho=1", "is below the noise", "at most a factor of e^", "a, b, c"):
         assert text in shown.stdout
     facts = json.loads(ask("summary", "--json").stdout)
-    assert facts["rows"] == 5000
+    assert (facts["units"], facts["protected"]) == (5000, "row")
     assert facts["spent"]["exact"]["rho"] == "1"
     assert facts["epsilon"]["1e-06"] == pytest.approx(release.receipt.epsilon(1e-6))
     assert len(facts["unresolved"]) == 1

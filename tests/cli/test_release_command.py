@@ -73,7 +73,7 @@ def test_a_table_too_small_goes_on_by_force(ledger: Ledger, tmp_path: Path) -> N
 
 def test_json(ledger: Ledger, tmp_path: Path) -> None:
     made = json.loads(run(f"{LINE} -o out.dpcov --json").stdout)
-    assert (made["release"], made["rows"], made["columns"]) == ("out.dpcov", 2000, ["c0", "c1", "c2"])
+    assert (made["release"], made["units"], made["columns"]) == ("out.dpcov", 2000, ["c0", "c1", "c2"])
     assert made["account"]["left"]["exact"]["rho"] == str(ledger.remaining("people").rho) == "3/4"
     assert made["private"]
     loaded = dpcov.load(tmp_path / "out.dpcov")

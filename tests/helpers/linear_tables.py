@@ -41,7 +41,7 @@ def make_release(
         moment = moment + noise * root @ ((square + square.T) / 2) @ root.T
     return Release(
         columns=names or tuple(f"x{i}" for i in range(rows.shape[1])),
-        n_rows=len(rows),
+        n_units=len(rows),
         method="whitening",
         options={},
         receipt=Receipt(PrivacyCost(Fraction(1, 2)), (), private=False),

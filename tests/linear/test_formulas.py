@@ -33,6 +33,10 @@ def release() -> dpcov.Release:
         ("wage ~ educ + age - 1", ["educ", "age"], False),
         ("wage ~ 0 + educ", ["educ"], False),
         ("wage ~ age + I(age**2)", ["age", "age^2"], True),
+        ("wage ~ age + I(age^2)", ["age", "age^2"], True),
+        ("wage ~ age + age^2", ["age", "age^2"], True),
+        ("wage ~ educ + `age` ** 2", ["educ", "age^2"], True),
+        ("wage ~ (educ + age)^2", ["educ", "age", "age:educ"], True),
         ("wage ~ educ:age + `years, at work`", ["age:educ", "years, at work"], True),
         ("wage ~ educ * age", ["educ", "age", "age:educ"], True),
         ("wage ~ C(region)", ["region[s]", "region[w]"], True),
@@ -59,7 +63,7 @@ def test_a_category_is_compared_with_its_first_level(release: dpcov.Release) -> 
     design = np.column_stack([rows[:, [1, 7, 8]], np.ones(len(rows))])
     exact = np.linalg.lstsq(design, rows[:, 0])[0]
     np.testing.assert_allclose(found.coefficients.values, exact, rtol=1e-4)
-    assert "C(region): the levels are compared with region[n]." in found.coefficients.notes
+    assert "C(region): each level is compared with region[n]." in found.coefficients.notes
     assert found.wald("C(region)") == found.wald(["region[s]", "region[w]"])
     # Levels of which a row may have none are all there.
     some = make_release(rows[:, :8], names=NAMES[:8]).regress("wage ~ C(region)")
@@ -85,10 +89,15 @@ def test_through_the_origin_is_least_squares_without_a_constant() -> None:
     [
         ("wage ~ edu", "no column 'edu'. Did you mean 'educ'"),
         ("wages ~ educ", "no column 'wages'. Did you mean 'wage'"),
-        ("wage ~ log(educ)", r"log\(educ\) is no column of this release"),
-        ("log(wage) ~ educ", r"log\(wage\) is no column"),
-        ("wage ~ educ:`years, at work`", "Make it a column of the table before it is released"),
-        ("wage ~ C(sector)", r"C\(sector\) needs columns of zeros and ones called sector\[...\]"),
+        ("wage ~ log(educ)", r"log\(educ\) is not a column of this release"),
+        ("wage ~ educ + educ^2", r"educ\^2 is not a column"),
+        ("wage ~ age^3", r"age\^3 is not a column"),
+        ("log(wage) ~ educ", r"log\(wage\) is not a column"),
+        ("wage ~ educ:`years, at work`", "Add it to the table as a column before you release"),
+        (
+            "wage ~ C(sector)",
+            r"C\(sector\) needs one column of zeros and ones for each level, called sector\[...\]",
+        ),
         ("wage ~ 1", "names no column that explains wage"),
         ("~ educ", "must have one target"),
         ("wage + age ~ educ", "must have one target"),

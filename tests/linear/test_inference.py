@@ -227,7 +227,7 @@ def test_a_summary_has_what_statisticians_look_for() -> None:
     assert fit.intercept == pytest.approx(exact[2], rel=1e-6)
     assert fit.coefficients["a"] == pytest.approx(exact[0], rel=1e-6)
     told = fit.summary()
-    textbook = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * np.square(left).mean())
+    textbook = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * np.square(left).sum() / 1997)
     np.testing.assert_allclose(told.numbers[:, 0], exact, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(told.numbers[:, 1], textbook, rtol=1e-4)
     np.testing.assert_allclose(told.numbers[:, 2], exact / textbook, rtol=1e-4, atol=1e-9)

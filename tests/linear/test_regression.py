@@ -79,8 +79,8 @@ def test_sampling_errors_are_the_textbook_ones() -> None:
     found = make_release(rows, noise=1e-12, names=NAMES).regress("alpha", on=NAMES[1:], sampling=True)
     design = np.column_stack([rows[:, 1:], np.ones(len(rows))])
     inverse = np.linalg.inv(design.T @ design)
-    expected = np.sqrt(np.diag(inverse) * float(found.residual_variance))
-    np.testing.assert_allclose(found.coefficients.standard_error, expected, rtol=1e-4)
+    expected = np.sqrt(np.diag(inverse) * float(found.residual_variance) * 2000 / 1996)
+    np.testing.assert_allclose(found.coefficients.standard_error, expected, rtol=1e-6)
 
 
 def test_a_collinear_predictor_is_named() -> None:

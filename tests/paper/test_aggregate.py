@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.core import Budget, Curator, OSEntropy, resolve_budget
+from dpcov.core import Budget, Curator, OSEntropy, Query, resolve_budget
 from dpcov.methods import find_method
 from dpcov.paper.aggregate import estimate_aggregate
 from dpcov.sources import ArraySource
@@ -55,6 +56,28 @@ def test_the_guaranteed_error_counts_the_noise() -> None:
     assert alone.diagnostics["guaranteed_error"] == pytest.approx(1.2 * (1 + 5 * eta) ** 2 - 1)
 
 
+class Asked(Exception):  # noqa: N818
+    """What the rows were to be asked."""
+
+
+class Stopping(Curator):
+    """A curator that tells what it is asked instead of answering."""
+
+    def ask(self, *queries: Query[Any]) -> Any:
+        raise Asked(queries[0])
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.2, 0.4])
+def test_groups_agree_within_two_alpha_over_one_less_alpha(alpha: float) -> None:
+    budget = Budget(resolve_budget(rho=400, delta=1e-6))
+    with pytest.raises(Asked) as stopped:
+        estimate_aggregate(
+            Stopping(ArraySource(normal_rows()), budget, OSEntropy()), m=200, alpha=alpha, radius=6.0
+        )
+    # Groups within 1 +- alpha of the table are within (1 + alpha) / (1 - alpha) of each other.
+    assert 1 + stopped.value.args[0].distance == pytest.approx((1 + alpha) / (1 - alpha))
+
+
 def test_tables_whose_groups_disagree_get_no_answer_and_pay() -> None:
     heavy = normal_rows() * np.exp(5 * np.random.default_rng(1).normal(size=(300_000, 1)))
     budget = Budget(resolve_budget(rho=400, delta=1e-6))
@@ -70,7 +93,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "negative m": ({"m": -3}, "m must be"),
     "m beyond the rows": ({"m": 10**7}, "needs at least"),
     "huge m": ({"m": 1e300}, "needs at least"),
-    "tiny m": ({"m": 1e-9}, "groups"),
     "alpha": ({"alpha": 0.6}, "alpha must be at most"),
     "zero alpha": ({"alpha": 0}, "alpha"),
     "radius": ({"radius": -1.0}, "radius"),
@@ -80,6 +102,25 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "small budget": ({"rho": 0.01}, "needs at least"),
     "small delta": ({"delta": 1e-30}, "larger delta"),
 }
+
+
+def test_a_refusal_names_a_setting_that_is_not_refused() -> None:
+    def refusal(n_rows: int, m: int, d: int = 1) -> str:
+        budget = Budget(resolve_budget(rho=4, delta=1e-6))
+        subject = Stopping(ArraySource(np.zeros((n_rows, d))), budget, OSEntropy())
+        with pytest.raises(dpcov.ArgumentError) as refused:
+            estimate_aggregate(subject, m=m, alpha=0.2, radius=6.0)
+        return str(refused.value)
+
+    named = re.search("m=([0-9]+) or less", refusal(300_000, 500))
+    assert named is not None
+    for m in (int(named[1]), int(named[1]) // 2):
+        subject = Stopping(
+            ArraySource(np.zeros((300_000, 1))), Budget(resolve_budget(rho=4, delta=1e-6)), OSEntropy()
+        )
+        with pytest.raises(Asked):
+            estimate_aggregate(subject, m=m, alpha=0.2, radius=6.0)
+    assert "No m will do for fewer than" in refusal(1000, 500)
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)

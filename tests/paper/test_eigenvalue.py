@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.core import Budget, Curator, NoAnswerError, PrivacyCost, SeededBits
+from dpcov.core import ArgumentError, Budget, Curator, NoAnswerError, OSEntropy, PrivacyCost, SeededBits
 from dpcov.paper.eigenvalue import find_least_eigenvalue
+from dpcov.paper.queries import bucket_threshold
 from dpcov.sources import ArraySource
 
 DELTA = Fraction(1, 10**6)
@@ -52,9 +54,38 @@ def test_the_lowest_of_several_buckets_is_taken() -> None:
     assert max(found) < truth
 
 
-def test_too_few_groups_or_a_singular_table_get_no_answer() -> None:
+@pytest.mark.parametrize(
+    ("n_rows", "size", "advice"), [(3000, 1000, "m=27 rows"), (60, 15, "least 108 rows")]
+)
+def test_too_few_groups_are_refused_before_anything_is_spent(n_rows: int, size: int, advice: str) -> None:
+    limit = PrivacyCost(Fraction(1, 2), DELTA)
+    subject = Curator(ArraySource(table(n_rows)), Budget(limit), SeededBits(np.random.default_rng(0)))
+    with pytest.raises(ArgumentError, match=f"{n_rows // size} groups .*{advice}"):
+        find_least_eigenvalue(
+            subject, group_size=size, alpha=0.5, radius=20.0, epsilon=Fraction(1), delta=DELTA
+        )
+    assert subject.remaining == limit
+
+
+def test_a_bucket_that_holds_all_groups_may_just_pass() -> None:
+    # One group less would be refused: the noise passes about every other time.
+    just = bucket_threshold(Fraction(1), DELTA)
+    rows, passed = np.ones((just, 1)), 0
+    for seed in range(20):
+        with contextlib.suppress(NoAnswerError):
+            passed += find(rows, size=1, alpha=0.5, seed=seed) == 1.0
+    assert 4 <= passed <= 16
+    with pytest.raises(ArgumentError, match="too few"):
+        find_least_eigenvalue(
+            Curator(ArraySource(rows[1:]), Budget(PrivacyCost(Fraction(1, 2), DELTA)), OSEntropy()),
+            group_size=1, alpha=0.5, radius=20.0, epsilon=Fraction(1), delta=DELTA,
+        )  # fmt: skip
+
+
+def test_scattered_groups_or_a_singular_table_get_no_answer() -> None:
+    scattered = np.exp(np.random.default_rng(1).uniform(-6, 0, size=(40, 1)))
     with pytest.raises(NoAnswerError, match="no bucket"):
-        find(table(3000), size=1000, alpha=0.5)
+        find(scattered, size=1, alpha=0.1)
     singular = table()
     singular[:, 2] = 0.0
     with pytest.raises(NoAnswerError, match="is 0"):

@@ -75,11 +75,37 @@ def test_subsamplability_is_told_from_its_lack() -> None:
     assert good.receipt.spent == good.receipt.limit
 
 
+def two_heaps(share: float, ratio: float, n_rows: int = 4000) -> Rows:
+    """Groups of one row, of which a share has the square 1 and the others `ratio` times that."""
+    return np.where(np.arange(n_rows) < share * n_rows, 1.0, math.sqrt(ratio))[:, None]
+
+
+def answer_for(rows: Rows, **options: Any) -> Any:
+    given: dict[str, Any] = {"m": 1, "epsilon": 5, "delta": 1e-6, "radius": 10.0, **options}
+    return dpcov.subsamplability(rows, **given, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.3])
+def test_groups_agree_within_two_alpha_over_one_less_alpha(alpha: float) -> None:
+    distance = 2 * alpha / (1 - alpha)
+    # Half of the pairs are of the two kinds: they agree, or they do not. Noise is below 0.01.
+    assert answer_for(two_heaps(0.5, 0.99 * (1 + distance)), alpha=alpha).score == pytest.approx(1, abs=0.02)
+    assert answer_for(two_heaps(0.5, 1.01 * (1 + distance)), alpha=alpha).score == pytest.approx(
+        0.5, abs=0.02
+    )
+
+
+def test_the_pass_mark_is_four_fifths() -> None:
+    # Of 0.9^2 + 0.1^2 = 0.82 and 0.87^2 + 0.13^2 = 0.774 of all pairs, with noise below 0.01.
+    assert answer_for(two_heaps(0.9, 9.0)).passed
+    assert not answer_for(two_heaps(0.87, 9.0)).passed
+
+
 ASK: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "covering_radius": (dpcov.covering_radius, {"rho": 0.5}),
     "enclosing_ball": (dpcov.enclosing_ball, {"rho": 0.5}),
-    "least_eigenvalue": (dpcov.least_eigenvalue, {"m": 50, "epsilon": 1, "delta": 1e-6, "radius": 10.0}),
-    "subsamplability": (dpcov.subsamplability, {"m": 50, "epsilon": 1, "delta": 1e-6, "radius": 10.0}),
+    "least_eigenvalue": (dpcov.least_eigenvalue, {"m": 5, "epsilon": 1, "delta": 1e-6, "radius": 10.0}),
+    "subsamplability": (dpcov.subsamplability, {"m": 5, "epsilon": 1, "delta": 1e-6, "radius": 10.0}),
 }
 BUDGETS = [
     ({"rho": 0}, "rho"), ({"rho": -1}, "rho"), ({"rho": math.nan}, "rho"), ({"rho": None}, "budget"),
@@ -88,7 +114,8 @@ BUDGETS = [
 ]  # fmt: skip
 GROUPS = [
     ({"m": 0}, "m must"), ({"m": -1}, "m must"), ({"m": "x"}, "m must"), ({"m": 10**6}, "group_size"),
-    ({"m": math.inf}, "m must"), ({"m": 600}, "group_size"), ({"epsilon": 0}, "epsilon"),
+    ({"m": math.inf}, "m must"), ({"m": 600}, "group_size"), ({"m": 250}, "use groups of at most m="),
+    ({"m": 100, "epsilon": 0.01}, "use a table of at least"), ({"epsilon": 0}, "epsilon"),
     ({"epsilon": -1}, "epsilon"), ({"epsilon": math.inf}, "epsilon"), ({"epsilon": None}, "epsilon"),
     ({"delta": 0}, "delta"), ({"delta": 1}, "delta"), ({"delta": -1e-6}, "delta"),
     ({"radius": 0}, "radius"), ({"radius": math.nan}, "radius"), ({"radius": 1e200}, "radius"),

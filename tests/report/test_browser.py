@@ -40,9 +40,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     SCREENSHOTS.mkdir(exist_ok=True)
     ledger = dpcov.Ledger.create(folder / "budget.db")
     ledger.add_dataset("people", epsilon=3, delta=1e-6)
-    ledger.charge(
-        "people", PrivacyCost(Fraction(1, 100)), method="whitening", purpose="wages by age and region"
-    )
+    cost = PrivacyCost(Fraction(1, 100), gaussian=True)
+    ledger.charge("people", cost, method="whitening", purpose="wages by age and region")
     made = {
         "normal": small_release(),
         "empty": empty_release(),

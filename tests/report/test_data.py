@@ -43,7 +43,7 @@ def test_the_data_say_what_the_release_answers(release: dpcov.Release) -> None:
     assert all(name in hidden for name in ("age", "weight", "sum"))
     assert data.spectrum is not None
     assert data.n_resolved == len(release.columns) - data.n_unresolved == 4
-    assert json.loads(json.dumps(data.to_dict(), allow_nan=False))["n_rows"] == 20_000
+    assert json.loads(json.dumps(data.to_dict(), allow_nan=False))["n_units"] == 20_000
 
 
 def test_cells_below_the_noise_are_told_apart() -> None:

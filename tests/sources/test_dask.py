@@ -150,10 +150,10 @@ def test_errors_come_before_the_budget_and_without_values(
             raise ValueError("could not read 'secret'")
         return part
 
-    mixed = [dask.delayed(frame(table)[:9]), dask.delayed(frame(table)[9:].assign(a="secret"))]
+    mixed = [dask.delayed(frame(table)[:9]), dask.delayed(frame(table)[9:].drop(columns="a"))]
     good = dd.from_pandas(frame(table), npartitions=3, sort=False)
     with dask.config.set(scheduler="threads"):
-        with pytest.raises(ArgumentError, match=r"^a partition of data cannot be used: .*not numeric: a\."):
+        with pytest.raises(ArgumentError, match=r"^a partition of data cannot be used: ColumnNotFound"):
             open_source(dd.from_delayed(mixed, meta=frame(table)[:0], verify_meta=False), NAMES)
         with pytest.raises(ArgumentError, match="not numeric: text"):
             open_source(good)

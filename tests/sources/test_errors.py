@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpcov.core import Block, DpcovError, RowTask, RowWorker, SourceError
 from dpcov.core.queries.sample import SampledTask
 from dpcov.core.tasks import TaskWithoutNotes
+from dpcov.core.units import Units
 from dpcov.paper.queries.shrinking import ShrinkingMemory
 from dpcov.rivals.queries.unvetted.stable_moment import CollectTask
 from dpcov.sources import _remote, arrays, arrow, csv_files, open_source
@@ -36,8 +37,8 @@ def quote_a_value(*_: Any, **__: Any) -> Any:
 
 
 class _Failing:
-    def add(self, block: Block, first_row: int) -> None:
-        del block, first_row
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        del block, first_row, units
         quote_a_value()
 
     def total(self) -> NDArray[np.int64]:
@@ -71,10 +72,9 @@ def test_no_error_of_a_task_is_kept(kind: type, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in TABLES if kind is not ArraySource])
 def test_no_error_of_a_reader_is_kept(kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "to_numbers", quote_a_value)
-    monkeypatch.setattr(arrow, "to_numbers", quote_a_value)
-    monkeypatch.setattr(arrow, "_to_floats", quote_a_value)
-    monkeypatch.setattr(csv_files, "_parse", quote_a_value)
+    monkeypatch.setattr(arrays, "series_cells", quote_a_value)
+    monkeypatch.setattr(arrow, "series_cells", quote_a_value)
+    monkeypatch.setattr(arrow, "arrow_cells", quote_a_value)
     monkeypatch.setattr(csv_files.CsvSource, "_read", quote_a_value)
     check(TABLES[kind](ROWS, tmp_path), FailingTask())
 

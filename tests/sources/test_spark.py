@@ -16,8 +16,12 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import dpcov
-from dpcov.core import ArgumentError, RowTask, SourceChangedError, SourceError
-from dpcov.sources import open_source
+from dpcov.core import ArgumentError, Clipping, RowTask, SourceChangedError, SourceError
+from dpcov.core.queries.gram import GramTask
+from dpcov.core.queries.sample import SampledTask
+from dpcov.core.query import Table
+from dpcov.maps import identity_map
+from dpcov.sources import Grouping, open_source
 from dpcov.sources.spark import SparkSource
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -225,3 +229,23 @@ def test_spark_connect_gives_the_same_bits() -> None:
         [sys.executable, "-c", CONNECT], capture_output=True, text=True, check=False, env=environment
     )
     assert done.stdout.strip().endswith("the same bits"), done.stderr[-2000:]
+
+
+def test_units_are_those_of_a_table_in_memory(spark: SparkSession) -> None:
+    """Rows of a person come from any partition, and persons go to any of three."""
+    ids = np.repeat(np.arange(40), np.arange(40) % 7 + 1)
+    rows = np.random.default_rng(0).normal(size=(len(ids), 2))
+    order = np.random.default_rng(1).permutation(len(ids))
+    whole = pa.table({"a": rows[order, 0], "b.c": rows[order, 1], "who": [f"p{i}" for i in ids[order]]})
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    try:
+        source = open_source(spark.createDataFrame(whole).repartition(2), None, Grouping("who"))
+        lattice = Table.of_size(40, 2, constant=False, grouped=True).lattice
+        task = GramTask(Clipping(identity_map(2), 3.0), lattice, constant=False)
+        assert (source.n_rows, source.columns, source.grouped) == (40, ("a", "b.c"), True)
+        expected = open_source(whole, None, Grouping("who")).scan(task)
+        assert (source.scan(task) == expected).all()
+        every = SampledTask(task, np.arange(40))
+        assert (source.scan(every) == expected).all()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "1")

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import dpcov
 
-_COMMANDS = ("release", "ask", "report", "plan", "methods", "ledger", "compare", "demo")
+_COMMANDS = ("release", "ask", "report", "schema", "plan", "methods", "ledger", "compare", "demo")
 """Each has a module of its name, which holds a function or a group of commands of that name."""
 
 

@@ -62,6 +62,29 @@ def read_names(given: Sequence[str]) -> list[str]:
     return [name.strip() for row in csv.reader(given, skipinitialspace=True) for name in row if name.strip()]
 
 
+def read_bounds(given: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return bounds by column, from texts such as ``age=0:120``.
+
+    Examples
+    --------
+    >>> from dpcov.cli.arguments import read_bounds
+    >>> read_bounds(["age=0:120", "income = 0 : 1e6"])
+    {'age': (0.0, 120.0), 'income': (0.0, 1000000.0)}
+    """
+    bounds = {}
+    for text in given:
+        name, _, ends = text.rpartition("=")
+        lower, colon, upper = ends.partition(":")
+        if not name or not colon:
+            raise ArgumentError(f"--bounds takes COLUMN=LOWER:UPPER, such as age=0:120; got '{text}'.")
+        try:
+            first, last = (to_float(read_number(end.strip()), "--bounds") for end in (lower, upper))
+        except typer.BadParameter as error:
+            raise ArgumentError(f"--bounds {name}: {error}") from None
+        bounds[name.strip()] = (first, last)
+    return bounds
+
+
 Rho = Annotated[
     Fraction | None,
     typer.Option(

@@ -15,6 +15,7 @@ from dpcov.cli.arguments import AsJson, read_names, read_number, read_whole, to_
 from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
+from dpcov.privacy_unit import ROW
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
 
 
@@ -290,9 +291,10 @@ def summary(context: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = 
 
 
 def _facts(release: dpcov.Release) -> dict[str, Any]:
-    receipt = release.receipt
+    receipt, delta = release.receipt, release.provenance.delta or USUAL_DELTAS[1]
     return {
-        "rows": release.n_rows,
+        "protected": ROW if release.unit is None else release.unit.name,
+        "units": release.n_units,
         "columns": list(release.columns),
         "method": release.method,
         "private": receipt.private,
@@ -302,14 +304,17 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
             for delta in USUAL_DELTAS
             if delta > receipt.spent.delta
         },
-        "guarantee": list(guarantee(receipt, release.provenance.delta or USUAL_DELTAS[1], release.n_rows)),
+        "guarantee": list(guarantee(receipt, delta, release.n_units, release.unit)),
         "predicted_error": release.diagnostics.get("predicted_error"),
+        "complete": release.complete_share,
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }
 
 
 def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
-    print_text(f"Rows:      {release.n_rows:,}")
+    named, complete = ROW if release.unit is None else release.unit.name, facts["complete"]
+    told = f"{release.n_units:,}" + (f", {complete}" if complete else "")
+    print_text(f"{f'{named.capitalize()}s:':<10} {told}")
     print_text(f"Columns:   {len(release.columns)}: {', '.join(release.columns)}")
     print_text(f"Method:    {release.method}")
     print_text(f"Spent:     {release.receipt.spent}")
@@ -323,7 +328,7 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     for i, sentence in enumerate(facts["unresolved"]):
         print_text(f"{'' if i else 'Hidden:':<10} {sentence}")
     if not facts["unresolved"]:
-        print_text("Hidden:    nothing")
+        print_text(f"Hidden:    {'not known' if release.resolved is None else 'nothing'}")
     print_text("")
     for sentence in facts["guarantee"]:
         print_text(sentence)

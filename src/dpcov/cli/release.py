@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,19 +13,33 @@ import numpy as np
 import typer
 
 import dpcov
-from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_names, read_number, to_float
+from dpcov.cli.arguments import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Mu,
+    Rho,
+    read_bounds,
+    read_names,
+    read_number,
+    to_float,
+)
 from dpcov.cli.failures import reported
 from dpcov.cli.files import OutputFile
 from dpcov.cli.ledger import account_fields, describe
 from dpcov.cli.output import cost_fields, print_json, print_text
 from dpcov.cli.plan import show_plan
 from dpcov.cli.report import page_file, page_of, write_page
-from dpcov.core import ArgumentError, PrivacyCost
+from dpcov.core import ArgumentError, PrivacyCost, UnresolvedError
 from dpcov.guessing import guessing_sentence
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
+from dpcov.opening import NothingUsableWarning
+from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
+from dpcov.release import NOTHING_USABLE
 from dpcov.report.words import rounded_up, weakness
-from dpcov.sources import open_source
+from dpcov.sources import Grouping, open_source
+from dpcov.sources.encoding import Schema, declared, read_schema
 
 _BYTES_PER_ENTRY = 32
 _BYTES_BESIDES = 1 << 16
@@ -55,8 +70,34 @@ def release(
     delta: Delta = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it."),
+        typer.Option(metavar="A,B,C", help="Which columns; all by default. CSV files need it, or a schema."),
     ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=LOWER:UPPER",
+            help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="TOML", help="What the columns hold; dpcov schema prints a template."),
+    ] = None,
+    terms: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Products, powers and logarithms of columns: age^2,age:sex,log(income)."
+        ),
+    ] = None,
+    privacy_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Whose a row is, such as patient: all rows of a person protected together."
+        ),
+    ] = None,
+    weighting: Annotated[
+        str, typer.Option(help="With --privacy-unit: whether each row or each unit counts the same.")
+    ] = "row",
     contamination: Annotated[
         Fraction | None,
         typer.Option(
@@ -116,12 +157,19 @@ def release(
     wanted = _Wanted(
         data=data,
         budget={"rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta},
-        columns=read_names(columns) if columns else None,
+        columns=declared(
+            read_names(columns) if columns else None,
+            read_bounds(bounds or []),
+            read_names(terms or []),
+            None if schema is None else read_schema(schema),
+        ),
         method=method,
         options=options,
         intercept=intercept,
         ledger=None if ledger is None else Ledger.open(ledger),
         dataset=dataset,
+        privacy_unit=privacy_unit,
+        weighting=weighting,
     )
     if dry_run:
         _show_plan(wanted, as_json=as_json)
@@ -136,6 +184,8 @@ def release(
         page = page_of(output, report)
         report_file = page_file(page, n_columns, overwrite=overwrite)
         cleaning.callback(report_file.discard)
+        # What the warning says, the error at the end does.
+        cleaning.enter_context(warnings.catch_warnings(action="ignore", category=NothingUsableWarning))
         result = dpcov.release(
             wanted.data,
             **wanted.budget,
@@ -149,6 +199,8 @@ def release(
             purpose=purpose,
             allow_seeded=not_private,
             force=force,
+            privacy_unit=privacy_unit,
+            weighting=weighting,
             **options,
         )
         try:
@@ -162,6 +214,8 @@ def release(
             error.add_note(f"The release is in {output}; only its report is missing: dpcov report {output}")
             raise
     _show_result(wanted, result, output, page, as_json=as_json)
+    if result.resolved == 0:
+        raise UnresolvedError(NOTHING_USABLE)
 
 
 @dataclass(frozen=True)
@@ -170,12 +224,21 @@ class _Wanted:
 
     data: list[str]
     budget: dict[str, Any]
-    columns: list[str] | None
+    columns: Schema
     method: str
     options: dict[str, Any]
     intercept: bool
     ledger: Ledger | None
     dataset: str | None
+    privacy_unit: str | None
+    weighting: str
+
+    def unit(self) -> tuple[PrivacyUnit | None, Grouping | None]:
+        """Return whose rows are protected together, and how they are read."""
+        unit, grouping = read_unit(self.privacy_unit, self.weighting)
+        if unit is not None:
+            find_method(self.method).check_units()
+        return unit, grouping
 
     def limit(self) -> PrivacyCost:
         """Return what it may cost."""
@@ -183,7 +246,7 @@ class _Wanted:
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""
-        return len(open_source(self.data, self.columns).columns)
+        return len(open_source(self.data, self.columns, self.unit()[1]).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:
@@ -208,14 +271,17 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
         if wanted.dataset is None:
             raise ArgumentError("--ledger needs --dataset as well: the name that the budget is kept under.")
         account = wanted.ledger.check(wanted.dataset, cost)
-    source = open_source(wanted.data, wanted.columns)
+    unit, grouping = wanted.unit()
+    named = ROW if unit is None else unit.name
+    source = open_source(wanted.data, wanted.columns, grouping)
     n_columns = len(source.columns) + wanted.intercept
     plan = dpcov.plan(n_rows=source.n_rows, n_columns=n_columns, **wanted.budget)
     if as_json:
         print_json(
             {
                 "dry_run": True,
-                "rows": source.n_rows,
+                "protected": named,
+                "units": source.n_rows,
                 "columns": list(source.columns),
                 "method": wanted.method,
                 "vetted": find_method(wanted.method).vetted,
@@ -228,9 +294,9 @@ def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     show_plan(plan)
     print_text(f"{len(source.columns)} columns: {', '.join(source.columns)}")
     print_text(f"Method: {wanted.method}, {find_method(wanted.method).status}.")
-    print_text(guessing_sentence(cost))
+    print_text(guessing_sentence(cost, named))
     print_text(f"It would cost {cost}. No row was used, nothing was spent.")
-    weak = weakness(cost, wanted.budget["delta"], source.n_rows)
+    weak = weakness(cost, wanted.budget["delta"], source.n_rows, named)
     if weak:
         print_text(f"Warning: {weak}")
     if account is not None:
@@ -246,8 +312,10 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
             {
                 "release": str(output),
                 "report": str(page),
-                "rows": result.n_rows,
+                "protected": ROW if result.unit is None else result.unit.name,
+                "units": result.n_units,
                 "columns": list(result.columns),
+                "complete": result.complete_share,
                 "method": result.method,
                 "vetted": find_method(result.method).vetted,
                 "private": result.receipt.private,
@@ -256,11 +324,14 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
             }
         )
         return
-    print_text(f"Release: {output} ({result.n_rows:,} rows, {len(result.columns)} columns)")
+    named = ROW if result.unit is None else result.unit.name
+    print_text(f"Release: {output} ({result.n_units:,} {named}s, {len(result.columns)} columns)")
+    if result.complete_share:
+        print_text(f"Rows:    {result.complete_share}")
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
-    print_text(guessing_sentence(result.receipt.spent))
+    print_text(guessing_sentence(result.receipt.spent, named))
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
     if not result.receipt.private:

@@ -105,9 +105,7 @@ def resolve_budget(
         raise ArgumentError("Give one of rho, mu, and epsilon with delta.")
     if mu is not None:
         if not gaussian or delta is not None:
-            raise ArgumentError(
-                "mu is for Gaussian noise alone, and goes without delta: give rho or epsilon."
-            )
+            raise ArgumentError("mu is for Gaussian noise alone, without delta: give rho or epsilon.")
         return PrivacyCost(_positive(mu, "mu") ** 2 / 2, gaussian=True)
     if rho is not None:
         approximate = Fraction(0) if delta is None else as_fraction(delta, "delta")

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dpcov.core.budget import Budget, PrivacyCost, Receipt
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
-from dpcov.core.lattice import Lattice
 from dpcov.core.queries.joint import JointTask
-from dpcov.core.query import Query, Table
+from dpcov.core.query import Query, Table, check_query
 from dpcov.core.tasks import Report, RowTask, Source
 
 Progress = Callable[[str, int | None], AbstractContextManager[Report | None]]
@@ -34,7 +33,7 @@ _LARGEST_KEPT_TOTAL = 1 << 17
 class Curator:
     """Answers private queries about one table, within one budget.
 
-    Neighbours are tables of the same public size that differ in one row.
+    Neighbours are tables of the same public size that differ in one row, or in one unit if rows are grouped.
 
     Parameters
     ----------
@@ -52,23 +51,18 @@ class Curator:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpcov.core import Budget, Clipping, Curator, Gram, LogNormGrid, NormHistogram
-    >>> from dpcov.core import SeededBits, resolve_budget
+    >>> from dpcov.core import Budget, Clipping, Curator, Gram, SeededBits, resolve_budget
     >>> from dpcov.maps import identity_map
     >>> from dpcov.sources import ArraySource
     >>> rows = np.random.default_rng(0).normal(size=(1000, 2))
     >>> seeded = SeededBits(np.random.default_rng(1))  # for examples: not private
     >>> curator = Curator(ArraySource(rows), Budget(resolve_budget(rho=1)), seeded)
-    >>> gram, norms = curator.ask(
-    ...     Gram(Clipping(identity_map(2), radius=4.0), rho=0.5, purpose="second moment"),
-    ...     NormHistogram(identity_map(2), LogNormGrid(-4, 4, 1), rho=0.25, purpose="norms"),
-    ... )
-    >>> gram.mean().shape, len(norms.counts)
-    ((2, 2), 18)
+    >>> gram = curator.ask(Gram(Clipping(identity_map(2), radius=4.0), rho=0.5, purpose="second moment"))
+    >>> gram.mean().shape
+    (2, 2)
     >>> print(curator.receipt())
-    spent rho=0.75 of rho=1
+    spent rho=0.5 of rho=1
       rho=0.5  second moment
-      rho=0.25  norms
       NOT PRIVATE: the noise came from a seeded generator
     """
 
@@ -87,15 +81,24 @@ class Curator:
         self._budget = budget
         self._bits = bits
         self._progress = progress or (lambda _purpose, _n_rows: nullcontext())
-        n_rows, n_columns = source.n_rows, len(source.columns) + constant
-        lattice = Lattice.for_table(n_rows, n_columns)
-        self._table = Table(n_rows, n_columns, constant, source.in_memory, lattice)
+        self._table = Table.of_size(
+            source.n_rows,
+            len(source.columns) + constant,
+            constant=constant,
+            in_memory=source.in_memory,
+            grouped=source.grouped,
+        )
         self._last: tuple[RowTask, NDArray[np.int64]] | None = None
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units: what neighbours differ in one of."""
         return self._table.n_rows
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several, such as those of a person."""
+        return self._table.grouped
 
     @property
     def n_columns(self) -> int:
@@ -106,6 +109,11 @@ class Curator:
     def columns(self) -> tuple[str, ...]:
         """The public column names, without the constant one."""
         return self._source.columns
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The public lower and upper ends of `columns`, shape (columns, 2); infinite where none is known."""
+        return self._source.bounds
 
     @property
     def has_constant(self) -> bool:
@@ -155,7 +163,7 @@ class Curator:
         if not queries:
             raise ArgumentError("ask needs at least one query.")
         for query in queries:
-            query.check(self._table)
+            check_query(query, self._table)
         self._budget.charge(*(charge for query in queries for charge in query.charges))
         tasks = [query.task(self._table, self._bits) for query in queries]
         purpose = " and ".join(dict.fromkeys(query.purpose for query in queries))

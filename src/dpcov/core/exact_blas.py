@@ -55,6 +55,8 @@ def apply_triangular(lower: NDArray[np.float64], block: NDArray[np.float64]) -> 
         One row of the table a column.
     """
     d, rows = block.shape
+    if not rows:
+        return
     columns, length = _INT(d), _INT(rows)
     # Fortran reads the block as its transpose, so the map acts from the right, transposed.
     _dtrmm(
@@ -73,6 +75,8 @@ def add_gram(total: NDArray[np.float64], block: NDArray[np.float64]) -> None:
     block : ndarray, shape (d, rows), C order
     """
     d, rows = block.shape
+    if not rows:
+        return
     columns, length = _INT(d), _INT(rows)
     _dsyrk(
         b"L", b"T", ctypes.byref(columns), ctypes.byref(length), _ONE, block.ctypes.data,

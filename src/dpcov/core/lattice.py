@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular
+from dpcov.core.units import Units
 
 ENTRY_NORM_LOG2 = 27
 _IMAGE_NORM_LOG2 = 26
@@ -60,17 +61,15 @@ class Lattice:
     exact_rows: int
 
     @classmethod
-    def for_table(cls, n_rows: int, n_columns: int) -> Lattice:
-        """Choose the grid from the public shape of the table.
+    def for_table(cls, n_rows: int, n_columns: int, longest_unit: int = 1) -> Lattice:
+        """Choose the grid from the public shape of the table: `n_rows` units of up to so many rows each.
 
         The finest for which a block of 2^13 rows is exact in float64 and the whole sum in int64.
         """
         bound = min(_LARGEST_BOUND, isqrt(_SUM_LIMIT // n_rows))
-        clip = bound - isqrt(n_columns) // 2 - 2
+        clip = bound - isqrt(n_columns * longest_unit) // 2 - 2
         if clip < bound // 2:
-            raise ArgumentError(
-                f"a table of {n_rows} rows and {n_columns} columns is too large for 64-bit sums."
-            )
+            raise ArgumentError(f"{n_rows} rows of {n_columns} columns are too large for 64-bit sums.")
         return cls(bound, clip, LARGEST_EXACT // (bound * bound))
 
 
@@ -184,7 +183,7 @@ class MappedRows:
     lattice_map : LatticeMap
         The public map.
     capacity : int
-        Most rows of a block.
+        Most rows of a block, unless a single unit has more.
 
     Attributes
     ----------
@@ -211,6 +210,9 @@ class MappedRows:
         """Map the rows of `block`, with a constant column of ones after its own if asked."""
         rows = len(block[0])
         d = self._map.n_columns
+        if d * rows > len(self._storage):
+            # A unit that is longer than a block.
+            self._storage = np.empty(d * rows)
         x = self._storage[: d * rows].reshape(d, rows)
         own = d - 1 if constant else d
         if isinstance(block, np.ndarray):
@@ -234,9 +236,11 @@ class MappedRows:
         self.values = x
         self.squares = self.squared_norms()
 
-    def scaled(self, unit: float) -> NDArray[np.float64]:
-        """Return `unit` times the length of one unit of `values`, for every row."""
-        result: NDArray[np.float64] = np.ldexp(unit / self._map.scale, self.shift)
+    def scaled(self, length: float, exponent: NDArray[np.int32] | None = None) -> NDArray[np.float64]:
+        """Return `length` in units of ``2^exponent / scale``, by default those of `values`."""
+        result: NDArray[np.float64] = np.ldexp(
+            length / self._map.scale, self.shift if exponent is None else exponent
+        )
         return result
 
     def squared_norms(self) -> NDArray[np.float64]:
@@ -244,19 +248,26 @@ class MappedRows:
         squares: NDArray[np.float64] = np.einsum("ij,ij->j", self.values, self.values)
         return squares
 
-    def round_to_lattice(self, factor: NDArray[np.float64], bound: int) -> NDArray[np.float64]:
-        """Multiply every row by its factor, round, and zero what exceeds `bound`.
+    def round_to_lattice(
+        self, factor: NDArray[np.float64], bound: int, units: Units | None = None
+    ) -> NDArray[np.float64]:
+        """Multiply every row by its factor, round, and zero what exceeds `bound`: rows, or whole units.
 
         Returns
         -------
-        ndarray of float64, shape (rows,)
-            The exact squared norms of the integer rows that `values` then holds.
+        ndarray of float64, shape (rows,) or (units,)
+            The exact squared norms of the integer rows that `values` then holds; of a unit, their sum.
         """
         self.values *= factor
         np.rint(self.values, out=self.values)
         squares = self.squared_norms()
-        outside = np.flatnonzero(~(squares <= float(bound * bound)))
+        kept = squares <= float(bound * bound)
+        if units is not None:
+            sums = units.add_up(np.where(kept, squares, float(bound * bound + 1)).astype(np.int64))
+            kept = (sums <= bound * bound) & ~units.too_long
+            squares = sums.astype(np.float64)
+        outside = np.flatnonzero(~kept)
         if len(outside):
-            self.values[:, outside] = 0.0
+            self.values[:, outside if units is None else np.flatnonzero(units.spread(~kept))] = 0.0
             squares[outside] = 0.0
         return squares

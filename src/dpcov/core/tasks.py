@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.lattice import Block
+from dpcov.core.units import Units
 
 Report = Callable[[int], None]
 """Called with the number of rows just read, by a source in memory: others may be cut by private values."""
@@ -28,8 +29,12 @@ _LONGEST_BLOCK = 8168
 class RowWorker(Protocol):
     """Adds up what blocks of rows contribute."""
 
-    def add(self, block: Block, first_row: int) -> None:
-        """Add a block of at most ``task.block_rows`` rows; `first_row` is its place in the table."""
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        """Add a block of at most ``task.block_rows`` rows; `first_row` is its place in the table.
+
+        Where several rows make a unit, the block consists of whole `units`, places count units, and a unit
+        that is longer than a block comes alone.
+        """
 
     def total(self) -> NDArray[np.int64]:
         """Return the sum so far."""
@@ -83,18 +88,26 @@ class Source(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several, whose number of rows is not public."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
 
     @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The public lower and upper ends of the columns, shape (columns, 2), which every row keeps."""
+
+    @property
     def in_memory(self) -> bool:
         """Whether rows lie in this process: they keep their places, and are cut by public numbers alone."""
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
-        """Run `task` over all rows, each once and under a position of its own, and return the total."""
+        """Run `task` over all rows or units, each once and under a position of its own; return the total."""
 
 
 def block_length(n_columns: int) -> int:

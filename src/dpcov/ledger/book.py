@@ -26,12 +26,12 @@ _LONGEST_TEXT = 500
 class Ledger:
     """A file of budgets and charges. Make it with `create`, use it with `open`.
 
-    Formal guarantee
-    ----------------
-    At any time, for every dataset, the costs of all queries answered by releases that named this
-    ledger and dataset add up to at most what the ledger shows as spent, and that is at most the
-    total. So everything released is delta-approximate rho-zCDP for the total, for tables that
-    differ in one row (``docs/ledger.md``).
+    Notes
+    -----
+    *Formal guarantee.* At any time, for every dataset, the costs of all queries answered by releases that
+    named this ledger and dataset add up to at most what the ledger shows as spent, and that is at most the
+    total. So everything released is delta-approximate rho-zCDP for the total, for tables that differ in one
+    row (``docs/ledger.md``).
 
     Examples
     --------

@@ -64,7 +64,9 @@ class Description:
         head = ["", "mean", "lower 95%", "upper 95%", "std", "lower 95%", "upper 95%"]
         names = self.mean.labels[0]
         lines = [[name, *map(number, row)] for name, row in zip(names, numbers, strict=True)]
-        return f"about {float(self.complete_rows):,.0f} complete rows", head, lines, list(self.mean.notes)
+        lower, upper = (float(end[0]) for end in self.complete_rows.interval())
+        title = f"about {float(self.complete_rows):,.0f} complete rows ({lower:,.0f} to {upper:,.0f})"
+        return title, head, lines, list(self.mean.notes)
 
 
 def describe(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> Description:
@@ -83,8 +85,29 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     response = questions.geometry.of_moment().select((corner, corner)).times(float(questions.n_rows))
     value = np.array([questions.complete_rows])
     name = "complete rows"
-    limits = (0.0, float(questions.n_rows))
+    limits = (0.0, questions.most_rows)
     return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)
+
+
+def complete_share(questions: Questions, *, of_rows: bool = True) -> str:
+    """Return the share of complete rows, or how many each unit has, in words and with its interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import NoiseLaw
+    >>> from dpcov.linear import Questions
+    >>> from dpcov.linear.description import complete_share
+    >>> asked = Questions(("age",), 1000, np.diag([300.0, 0.25]), NoiseLaw(np.eye(2), 0.01, 0.0), ())
+    >>> complete_share(asked)
+    'about 25.0% of rows complete (23.0% to 27.0%)'
+    """
+    rows = count_complete(questions, sampling=False)
+    lower, upper = (float(end[0]) / questions.n_rows for end in rows.interval())
+    share = float(rows) / questions.n_rows
+    if not of_rows:
+        return f"about {share:.3g} complete rows each ({lower:.3g} to {upper:.3g})"
+    return f"about {share:.1%} of rows complete ({lower:.1%} to {upper:.1%})"
 
 
 def standard_deviation(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:

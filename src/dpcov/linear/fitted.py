@@ -14,7 +14,7 @@ from dpcov.core import ArgumentError
 from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
 from dpcov.linear.inference import JointErrors, WaldTest, wald_test
-from dpcov.linear.predicted import Predictions, residual_spread, row_labels
+from dpcov.linear.predicted import Predictions, residual_spread, row_index
 from dpcov.linear.rows import read_rows
 from dpcov.linear.summary import Summary
 from dpcov.pictures import draw_intervals
@@ -103,13 +103,16 @@ class Regression:
         return len(self.coefficients) > len(self.on)
 
     @property
+    def _degrees(self) -> float:
+        """The degrees of freedom that are left for residuals; NaN if none is."""
+        left = self.complete_rows - len(self.coefficients)
+        return left if left > 0 else math.nan
+
+    @property
     def adjusted_r_squared(self) -> float:
         """R squared, corrected for how many predictors there are."""
-        left = self.complete_rows - len(self.coefficients)
-        if left <= 0:
-            return math.nan
         total = self.complete_rows - self._has_intercept
-        return 1 - (1 - float(self.r_squared)) * total / left
+        return 1 - (1 - float(self.r_squared)) * total / self._degrees
 
     @property
     def covariance(self) -> Array:
@@ -166,16 +169,18 @@ class Regression:
         """Return predictions for new rows with intervals: of the mean, and of a new row."""
         values = read_rows(rows, self.on)
         forms = np.column_stack([values, np.ones(len(values))]) if self._has_intercept else values
+        index = row_index(rows, len(values))
         mean = Answer(
             f"{self.target} predicted",
             forms @ self.coefficients.values,
-            (tuple(row_labels(rows, len(values))),),
+            (tuple(map(str, index)),),
             self.coefficients.sampling,
             notes=self.coefficients.notes,
             _given=self._errors.response_along(forms),
             _law=self._errors.law,
         )
-        return Predictions(mean, residual_spread(self.residual_variance))
+        spread = residual_spread(self.residual_variance) * math.sqrt(self.complete_rows / self._degrees)
+        return Predictions(mean, spread, index)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return estimates, standard errors, z, p and intervals, with the fit and what the errors contain."""

@@ -20,7 +20,13 @@ from dpcov.laws import least_resolved
 from dpcov.linear.questions import Questions
 
 _CATEGORY = re.compile(r"C\((?P<name>[^,()]+)\)")
-_POWER = re.compile(r"I\((?P<name>[^()]+?) ?\*\* ?(?P<power>[0-9]+)\)")
+_POWER = re.compile(r"I\(`?(?P<name>[^()`]+?)`? ?(?:\*\*|\^) ?(?P<power>[0-9]+)\)")
+_BARE_POWER = re.compile(
+    r"`(?P<quoted>[^`]*)`(?:\s*(?:\*\*|\^)\s*(?P<power>[0-9]+))?"
+    r"|[\w.]+\s*\([^()]*\)|\{[^{}]*\}"
+    r"|(?P<name>[^\W\d][\w.]*)\s*(?:\*\*|\^)\s*(?P<own_power>[0-9]+)"
+)
+"""A column and its power, or what may contain one and is left as it is: a name in quotes, a call."""
 
 _ROUNDING = 1e-9
 """A combination with a smaller share of a column's variance is constant up to rounding."""
@@ -82,7 +88,7 @@ def _read_formula(questions: Questions, text: str, *, intercept: bool) -> Model:
     formulaic = require("formulaic", "formula")
     context = {"__formulaic_variables_available__": list(questions.columns)}
     try:
-        parsed = formulaic.Formula(text, _context=context)
+        parsed = formulaic.Formula(_BARE_POWER.sub(_quoted_power, text), _context=context)
     except formulaic.errors.FormulaicError as error:
         raise ArgumentError(f"the formula {text!r} cannot be read: {str(error).splitlines()[0]}") from None
     sides: Any = (getattr(parsed, "lhs", None), getattr(parsed, "rhs", None))
@@ -108,6 +114,12 @@ def _read_formula(questions: Questions, text: str, *, intercept: bool) -> Model:
     return Model(target, on, terms, constant and intercept, tuple(notes))
 
 
+def _quoted_power(found: re.Match[str]) -> str:
+    """Return ``a^2`` as the name of one column: a formula would take it for a crossed with a, which is a."""
+    name, power = found["quoted"] or found["name"], found["power"] or found["own_power"]
+    return f"`{name}^{power}`" if power else found[0]
+
+
 def _column(columns: Sequence[str], term: Any) -> str:
     """Return the column that a term stands for; an interaction or a power must have been released."""
     factors = [str(factor.expr) for factor in term.factors]
@@ -123,8 +135,8 @@ def _column(columns: Sequence[str], term: Any) -> str:
         hint = did_you_mean(factors, columns) or f"There are: {', '.join(columns)}."
         raise ArgumentError(f"formula: there is no column {text!r}. {hint}")
     raise ArgumentError(
-        f"formula: {text} is no column of this release, and a release knows its columns only. Make it a "
-        "column of the table before it is released."
+        f"formula: {text} is not a column of this release, and cannot be computed from one. Add it to the "
+        "table as a column before you release."
     )
 
 
@@ -139,11 +151,11 @@ def _levels(questions: Questions, name: str, notes: list[str]) -> tuple[str, ...
     ]
     if not levels:
         raise ArgumentError(
-            f"formula: C({name}) needs columns of zeros and ones called {name}[...], one for each level; "
-            "this release has none."
+            f"formula: C({name}) needs one column of zeros and ones for each level, called {name}[...]; this "
+            "release has none."
         )
     if len(levels) > 1 and questions.has_constant and _never_varies(questions, levels):
-        notes.append(f"C({name}): the levels are compared with {levels[0]}.")
+        notes.append(f"C({name}): each level is compared with {levels[0]}.")
         return tuple(levels[1:])
     return tuple(levels)
 

@@ -97,11 +97,13 @@ class WaldTest:
     sampling: bool
 
     def __repr__(self) -> str:
-        zero = "is zero" if self.degrees == 1 else "are all zero"
+        zero = "coefficient is zero" if self.degrees == 1 else "coefficients are all zero"
         where = "in the population" if self.sampling else "in the raw rows"
         return (
-            f"{', '.join(self.columns)} {zero} {where}: chi-squared {number(self.statistic)} with "
-            f"{self.degrees} degree{'' if self.degrees == 1 else 's'} of freedom, p {p_text(self.p_value)}"
+            f"Wald test of {', '.join(self.columns)}\n"
+            f"null hypothesis: the {zero} {where}\n"
+            f"chi-squared {number(self.statistic)}, {self.degrees} "
+            f"degree{'' if self.degrees == 1 else 's'} of freedom, p {p_text(self.p_value)}"
         )
 
 

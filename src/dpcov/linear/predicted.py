@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from dpcov.arrays import Array
 from dpcov.checks import share
 from dpcov.linear.answers import Answer, Interval
 from dpcov.tables import html_table, make_frame, number, text_table
@@ -26,6 +25,8 @@ class Predictions:
         predicts (with ``sampling=True``, that of the population).
     residual_spread : float
         The standard deviation of the target around it.
+    index : tuple
+        What names the rows: the index of a pandas frame, numbers else.
 
     Examples
     --------
@@ -42,6 +43,7 @@ class Predictions:
 
     mean: Answer
     residual_spread: float
+    index: tuple[Any, ...]
 
     def new_interval(self, level: float = 0.95) -> Interval:
         """Return bounds that hold the target of a new row of the same kind with probability `level`.
@@ -59,7 +61,7 @@ class Predictions:
         lower, upper = self.mean.interval(level)
         new = self.new_interval(level)
         columns = {"mean": self.mean.values, "mean_lower": lower, "mean_upper": upper}
-        return make_frame({**columns, "new_lower": new.lower, "new_upper": new.upper}, self.mean.labels[0])
+        return make_frame({**columns, "new_lower": new.lower, "new_upper": new.upper}, self.index)
 
     def __repr__(self) -> str:
         head, lines, notes = self._table()
@@ -74,7 +76,7 @@ class Predictions:
         numbers = np.column_stack([self.mean.values, *self.mean.interval(), *self.new_interval()])
         names = self.mean.labels[0]
         lines = [[name, *map(number, row)] for name, row in zip(names, numbers, strict=True)]
-        note = "The bounds of a new row take residuals as normal, with the same spread for all rows."
+        note = "The bounds of a new row assume normal residuals with the same spread everywhere."
         return head, lines, [note, *self.mean.notes]
 
 
@@ -88,10 +90,9 @@ def residual_spread(variance: Answer) -> float:
     return math.sqrt(value + error**2 / value) if value > 0 else error**0.5
 
 
-def row_labels(rows: Any, count: int) -> list[str]:
-    """Return names for rows: those of a pandas frame, numbers else."""
+def row_index(rows: Any, count: int) -> tuple[Any, ...]:
+    """Return what names rows: the index of a pandas frame, numbers else."""
     index = getattr(rows, "index", None)
-    labels: Array | None = None
-    if index is not None and not callable(index) and len(index) == count:
-        labels = np.asarray(index)
-    return [str(label) for label in (range(count) if labels is None else labels)]
+    if index is None or callable(index) or len(index) != count:
+        return tuple(range(count))
+    return tuple(index)

@@ -45,7 +45,7 @@ class Questions:
     columns : tuple of str
         Names of the table's columns; the constant is not among them.
     n_rows : int
-        The public number of rows.
+        The public number of rows; if they are grouped, that of units.
     moment : ndarray
         The released matrix; with a constant, its last column.
     noise : NoiseLaw, optional
@@ -54,6 +54,9 @@ class Questions:
         The laws of what clipping took away.
     notes : tuple of str
         What should be known about every answer.
+    grouped : bool
+        Whether rows come in units of several: the last entry of `moment` is then the number of complete rows
+        of a unit, on average.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Questions:
     noise: NoiseLaw | None
     losses: tuple[LossLaw, ...]
     notes: tuple[str, ...] = ()
+    grouped: bool = False
 
     @cached_property
     def has_constant(self) -> bool:
@@ -102,7 +106,12 @@ class Questions:
     @property
     def complete_rows(self) -> float:
         """About how many rows are complete: noise may have made it more than there are."""
-        return min(self.n_rows * self.geometry.complete, float(self.n_rows))
+        return min(self.n_rows * self.geometry.complete, self.most_rows)
+
+    @property
+    def most_rows(self) -> float:
+        """How many rows there are at most, as far as that is public."""
+        return math.inf if self.grouped else float(self.n_rows)
 
     @cached_property
     def law(self) -> ErrorLaw:
@@ -142,10 +151,16 @@ class Questions:
     ) -> Answer:
         """Return an answer under this release's law of errors.
 
-        A `response` that takes long to find may come as a function, called once errors are asked for.
+        Rows of one unit are no sample of independent ones, so that nothing is said about a population. A
+        `response` that takes long to find may come as a function, called once errors are asked for.
         """
+        if flag(sampling, "sampling") and self.grouped:
+            raise ArgumentError(
+                "sampling=True takes rows for independent draws, which the rows of one person are not; ask "
+                "about the table itself, without it."
+            )
         return Answer(
-            name, np.array(values), tuple(map(tuple, labels)), flag(sampling, "sampling"),
+            name, np.array(values), tuple(map(tuple, labels)), sampling,
             notes=(*notes, *self.notes), limits=limits, _given=response, _law=self.law,
         )  # fmt: skip
 

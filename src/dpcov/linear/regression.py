@@ -99,25 +99,27 @@ def regress(
     if outlook is not None:
         r_squared = replace(r_squared, notes=(*_doubts(r_squared, outlook, model.target), *r_squared.notes))
     penalised = f" with a ridge of {penalty.ridge:.3g}" if penalty.ridge else ""
+    law = questions.law.after_fitting(count)
+    coefficients = questions.answer(
+        f"{model.target} regressed on {', '.join(names)}{penalised}",
+        solution.coefficients,
+        [labels],
+        response.select(places[:count]),
+        sampling=sampling,
+        notes=notes,
+    )
     return Regression(
         target=model.target,
         on=names,
         terms=model.terms,
         ridge=penalty.ridge,
-        coefficients=questions.answer(
-            f"{model.target} regressed on {', '.join(names)}{penalised}",
-            solution.coefficients,
-            [labels],
-            response.select(places[:count]),
-            sampling=sampling,
-            notes=notes,
-        ),
+        coefficients=replace(coefficients, _law=law),
         residual_variance=fit("residual variance", solution.residual, 0, math.inf),
         r_squared=r_squared,
         complete_rows=questions.complete_rows,
         spreads=np.sqrt(np.diag(seen.centred[0])[[*chosen, goal]]),
         untested=_untested(seen, chosen, penalty),
-        _errors=JointErrors(questions.geometry, questions.law, solution.coefficient_gradients, tuple(index)),
+        _errors=JointErrors(questions.geometry, law, solution.coefficient_gradients, tuple(index)),
     )
 
 

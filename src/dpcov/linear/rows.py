@@ -34,12 +34,14 @@ def read_rows(rows: Any, columns: Sequence[str], argument: str = "rows") -> Arra
     >>> read_rows([170.0, 62.0], ["height", "weight"])
     array([[170.,  62.]])
     """
-    named = _named(rows, columns, argument)
+    named = _named(rows, columns)
     if named is not None:
+        # Names first: a column that is not wanted may well hold text.
         _check_names(list(named), columns, argument)
-        if len({len(values) for values in named.values()}) > 1:
-            raise ArgumentError(f"{argument} must have as many values of each column.")
-        return np.column_stack([named[name] for name in columns])
+        values_of = {name: np.atleast_1d(_numbers(named[name], argument)) for name in columns}
+        if len({len(values) for values in values_of.values()}) > 1:
+            raise ArgumentError(f"{argument} must have the same number of values in every column.")
+        return np.column_stack([values_of[name] for name in columns])
     values = _numbers(rows, argument)
     if values.ndim == 1 and (len(values) == len(columns) or not values.size):
         values = values.reshape(-1, len(columns))
@@ -51,10 +53,10 @@ def read_rows(rows: Any, columns: Sequence[str], argument: str = "rows") -> Arra
     return values
 
 
-def _named(rows: Any, columns: Sequence[str], argument: str) -> dict[str, Array] | None:
+def _named(rows: Any, columns: Sequence[str]) -> dict[str, Any] | None:
     """Return columns by name; None if `rows` has no names."""
     if isinstance(rows, Mapping):
-        return {str(name): np.atleast_1d(_numbers(values, argument)) for name, values in rows.items()}
+        return {str(name): values for name, values in rows.items()}
     if isinstance(rows, np.ndarray | list | tuple):
         return None
     import narwhals.stable.v2 as nw  # noqa: PLC0415  (takes long, and arrays do without)
@@ -62,13 +64,13 @@ def _named(rows: Any, columns: Sequence[str], argument: str) -> dict[str, Array]
     found = nw.from_native(rows, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(found, nw.DataFrame):
         # Names of a frame need not be text: those of pandas may be numbers, which no column here has.
-        return {str(name): _numbers(found.get_column(name).to_numpy(), argument) for name in found.columns}
+        return {str(name): found.get_column(name).to_numpy() for name in found.columns}
     if not isinstance(found, nw.Series):
         return None
     index = getattr(rows, "index", None)
     if index is not None and set(map(str, index)) & set(columns):
-        return {str(name): _numbers([value], argument) for name, value in zip(index, rows, strict=True)}
-    return {str(found.name): _numbers(found.to_numpy(), argument)}
+        return {str(name): [value] for name, value in zip(index, rows, strict=True)}
+    return {str(found.name): found.to_numpy()}
 
 
 def _numbers(values: Any, argument: str) -> Array:
@@ -83,16 +85,14 @@ def _check_names(given: Sequence[str], columns: Sequence[str], argument: str) ->
     unknown = [name for name in given if name not in columns]
     if not (missing or unknown):
         return
-    lacks = f"lacks {', '.join(missing)}" if missing else ""
-    has = (
-        f"has {', '.join(unknown)}, which {'is' if len(unknown) == 1 else 'are'} not used" if unknown else ""
-    )
+    parts = [f"{_are(missing)} missing"] if missing else []
+    if unknown:
+        parts.append(f"{_are(unknown)} not part of it")
     hint = did_you_mean(unknown, missing) if missing else ""
     wanted = ", ".join(repr(name) for name in columns)
-    raise ArgumentError(
-        " ".join(
-            filter(
-                None, [f"{argument} {' and '.join(filter(None, [lacks, has]))}.", hint, f"Choose [{wanted}]."]
-            )
-        )
-    )
+    sentences = [f"{argument}: {', and '.join(parts)}.", hint, f"Give exactly [{wanted}]."]
+    raise ArgumentError(" ".join(filter(None, sentences)))
+
+
+def _are(names: Sequence[str]) -> str:
+    return f"column {names[0]} is" if len(names) == 1 else f"columns {', '.join(names)} are"

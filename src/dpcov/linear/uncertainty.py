@@ -129,6 +129,10 @@ class ErrorLaw:
         """Whether errors are normal: nothing was lost to clipping as far as is known."""
         return self._losses is None
 
+    def after_fitting(self, coefficients: int) -> ErrorLaw:
+        """Return the law for so many coefficients of one regression: each takes a degree of freedom."""
+        return ErrorLaw(self._sigma, max(self._complete_rows - coefficients, 1.0), self._losses)
+
     def standard_error(self, response: Response, *, sampling: bool) -> Array:
         """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
         if self._losses is None:

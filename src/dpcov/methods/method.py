@@ -52,6 +52,8 @@ class Method:
         then tells from public sizes whether anything can come of it.
     scans : int, optional
         About how many times it reads the rows, where that is known.
+    takes_units : bool
+        Whether it can protect all rows of a person together, with ``privacy_unit=``.
     reason : str
         Why there is no algorithm to run, if there is none.
     rate : str
@@ -85,6 +87,7 @@ not come from the rows.
     vetted: bool = True
     gram_noise: bool = False
     scans: int | None = None
+    takes_units: bool = False
     reason: str = ""
     rate: str = ""
 
@@ -136,6 +139,13 @@ not come from the rows.
                 "sensitive."
             )
 
+    def check_units(self) -> None:
+        """Raise an `ArgumentError` if it protects single rows only."""
+        if not self.takes_units:
+            raise ArgumentError(
+                f"method '{self.name}' protects single rows only; use the default method with privacy_unit."
+            )
+
     def limit(
         self,
         options: Mapping[str, Any],
@@ -163,6 +173,8 @@ not come from the rows.
         """Run the method with `options`. Whatever it needs is checked before anything is spent."""
         self.check_consent(allow_unvetted=allow_unvetted)
         self.check(options)
+        if curator.grouped:
+            self.check_units()
         self._check_delta(options, curator.remaining)
         consent = {} if self.vetted else {_CONSENT: True}
         return self._estimate()(curator, **options, **consent)

@@ -19,7 +19,8 @@ from dpcov.methods.estimate import Estimate, whole_radius
 from dpcov.paper.queries import Aggregate, aggregate_noise_scale
 from dpcov.paper.radius import find_covering_radius
 
-_RADIUS_SHARE = Fraction(1, 20)
+RADIUS_SHARE = Fraction(1, 20)
+"""Of the budget: for the radius, if it is not given."""
 
 
 def estimate_aggregate(
@@ -49,7 +50,7 @@ def estimate_aggregate(
     size, alpha = math.ceil(positive(m, "m")), number(alpha, "alpha", above=0, at_most=0.5)
     distance = 2 * alpha / (1 - alpha)
     own = None if radius is None else positive(radius, "radius")
-    share = 1 - _RADIUS_SHARE if own is None else Fraction(1)
+    share = 1 - RADIUS_SHARE if own is None else Fraction(1)
     # Two steps of epsilon^2 / 2 each; a hair less, so that rounding cannot exceed the budget.
     epsilon = Fraction(math.sqrt(curator.remaining.rho * share) * (1 - 1e-12))
     aggregate_noise_scale(
@@ -61,7 +62,7 @@ def estimate_aggregate(
         delta=curator.remaining.delta,
     )
     if own is None:
-        whole = find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
+        whole = find_covering_radius(curator, curator.remaining.rho * RADIUS_SHARE).radius
     else:
         whole = whole_radius(curator, own)
     lattice_map = identity_map(curator.n_columns)

@@ -10,12 +10,36 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpcov.core import (
+    ArgumentError,
     Clipping,
     Curator,
     NoAnswerError,
 )
 from dpcov.maps import identity_map
-from dpcov.paper.queries import LeastEigenvalueBuckets
+from dpcov.paper.queries import (
+    LeastEigenvalueBuckets,
+    approximate_arguments,
+    bucket_threshold,
+    check_group_size,
+)
+from dpcov.paper.theory.sample_size import eigenvalue_rows
+
+
+def check_bucket_groups(group_size: int, n_rows: int, epsilon: Fraction, delta: Fraction) -> None:
+    """Raise an `ArgumentError` if a bucket that holds all groups is not even released every other time."""
+    n_groups = n_rows // group_size
+    if n_groups >= bucket_threshold(epsilon, delta):
+        return
+    needed = int(eigenvalue_rows(1, float(epsilon), float(delta)).rows)
+    advice = (
+        f"use groups of at most m={n_rows // needed} rows"
+        if n_rows >= needed
+        else f"use a table of at least {needed} rows, or a larger budget"
+    )
+    raise ArgumentError(
+        f"{n_groups} groups of m={group_size} rows are too few to find the least eigenvalue at this budget, "
+        f"which needs {needed} groups; {advice}. Nothing was spent on it."
+    )
 
 
 def find_least_eigenvalue(
@@ -44,6 +68,8 @@ def find_least_eigenvalue(
     buckets may fill). Of several buckets the lowest is taken, since the result serves as a lower
     bound; the paper leaves that open.
     """
+    check_group_size(group_size, n_rows=curator.n_rows, n_columns=curator.n_columns)
+    check_bucket_groups(group_size, curator.n_rows, *approximate_arguments(epsilon, delta))
     clipping = Clipping(identity_map(curator.n_columns), radius)
     buckets = curator.ask(
         LeastEigenvalueBuckets(

@@ -18,11 +18,10 @@ from dpcov.core import Clipping, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.budget import as_fraction
 from dpcov.maps import identity_map
 from dpcov.opening import Access, opened
+from dpcov.paper.agreement import check_agreement_groups
 from dpcov.paper.eigenvalue import find_least_eigenvalue
-from dpcov.paper.queries import Agreement
+from dpcov.paper.queries import LEAST_AGREEMENT, Agreement, approximate_arguments, check_group_size
 from dpcov.paper.radius import Ball, find_covering_radius, find_enclosing_ball
-
-_LEAST_AGREEMENT = Fraction(4, 5)
 
 
 @dataclass(frozen=True)
@@ -219,12 +218,14 @@ def subsamplability(
     True
     """
     limit, spent = _approximate_limit(epsilon, delta)
-    share = _alpha(alpha)
+    share, size = _alpha(alpha), math.ceil(positive(m, "m"))
     with opened(data, limit, "subsamplability", **access) as curator:
+        check_group_size(size, n_rows=curator.n_rows, n_columns=curator.n_columns)
+        check_agreement_groups(curator.n_rows, size, *approximate_arguments(*spent))
         answer = curator.ask(
             Agreement(
                 Clipping(identity_map(curator.n_columns), positive(radius, "radius")),
-                math.ceil(positive(m, "m")),
+                size,
                 2 * share / (1 - share),
                 epsilon=spent[0],
                 delta=spent[1],
@@ -235,7 +236,7 @@ def subsamplability(
         score=answer.score,
         at_least=float(answer.at_least),
         groups=answer.n_groups,
-        passed=answer.at_least >= _LEAST_AGREEMENT,
+        passed=answer.at_least >= LEAST_AGREEMENT,
         receipt=curator.receipt(),
     )
 

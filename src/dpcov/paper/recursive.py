@@ -21,8 +21,8 @@ from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError, NoisyGra
 from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
 from dpcov.methods.estimate import Estimate, mapped_back, whole_radius
-from dpcov.paper.eigenvalue import find_least_eigenvalue
-from dpcov.paper.queries import Shrinking, ShrunkGram, check_group_size
+from dpcov.paper.eigenvalue import check_bucket_groups, find_least_eigenvalue
+from dpcov.paper.queries import Shrinking, ShrunkGram, approximate_arguments, check_group_size
 from dpcov.paper.radius import find_covering_radius
 from dpcov.paper.theory.recursion import (
     GROWTH,
@@ -31,11 +31,14 @@ from dpcov.paper.theory.recursion import (
     Schedule,
     recursion_constants,
     recursion_schedule,
+    recursive_error,
+    recursive_rows,
 )
-from dpcov.paper.theory.subsamplability import check_parameters
+from dpcov.paper.theory.subsamplability import check_parameters, largest_beta
 
 _RADIUS_SHARE = Fraction(1, 20)
 _EIGENVALUE_SHARE = Fraction(1, 20)
+_FAILURE = 0.05
 
 
 def estimate_recursive(
@@ -72,7 +75,9 @@ def estimate_recursive(
     -----
     *Formal guarantee.* zCDP with the remaining rho (and delta, if the least eigenvalue is found
     privately), for replacing one row, whatever the rows and options are. *Utility.* The paper's main
-    theorem: ``(1 - gamma) S_eff <= S~ <= (1 + gamma) S``.
+    theorem: ``(1 - gamma) S_eff <= S~ <= (1 + gamma) S`` with probability 0.95, S_eff the second moment
+    without the tail. ``diagnostics["guaranteed_error"]`` is gamma; ``diagnostics["guarantee"]`` says in
+    words what it takes for granted, or why there is none.
     """
     chosen = recursion_constants(constants)
     check_parameters(m, alpha, n_rows=curator.n_rows, constants=constants)
@@ -80,6 +85,9 @@ def estimate_recursive(
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
     if least is None:
         check_group_size(math.ceil(m), n_rows=curator.n_rows, n_columns=curator.n_columns)
+        after_radius = curator.remaining.rho * (1 - (_RADIUS_SHARE if own_radius is None else 0))
+        spent = approximate_arguments(_eigenvalue_epsilon(after_radius), curator.remaining.delta)
+        check_bucket_groups(math.ceil(m), curator.n_rows, *spent)
     if beta is not None:
         share(beta, "beta")
     whole = _whole_radius(curator, own_radius)
@@ -104,8 +112,32 @@ def estimate_recursive(
             "least_eigenvalue does not fit the length of the rows at all; what finding that cost is spent."
         ) from error
     scale = math.sqrt(1 / ((1 - alpha) * least))
+    told: dict[str, Any] = {"m": m, "alpha": alpha, "radius": whole, "least_eigenvalue": least}
+    promise = _promise(curator, float(curator.remaining.rho), told, constants)
     estimate = _run(curator, course, chosen, chosen.psi / m, scale)
-    return replace(estimate, diagnostics={**estimate.diagnostics, "least_eigenvalue": least})
+    facts = {**estimate.diagnostics, **promise, "least_eigenvalue": least}
+    return replace(estimate, diagnostics=facts)
+
+
+def _promise(curator: Curator, rho: float, told: dict[str, Any], constants: str) -> dict[str, Any]:
+    """Return what the theorem promises, and in words what it rests on: a function of public numbers."""
+    n, d, m, alpha = curator.n_rows, curator.n_columns, told["m"], told["alpha"]
+    given = {**told, "failure": _FAILURE, "constants": constants}
+    error = math.inf if constants == "paper" else recursive_error(n, d, rho, **given)
+    if constants == "paper":
+        words = "None: the proof of the main theorem does not reach the paper's constants."
+    elif error == math.inf:
+        needed = recursive_rows(1.0, d, rho, **given).rows
+        words = f"None: the main theorem promises nothing below {needed:,.0f} rows at this budget."
+    else:
+        most = largest_beta(alpha, m, told["radius"], told["least_eigenvalue"])
+        words = (
+            f"With probability {1 - _FAILURE:g} the result is at least {max(1 - error, 0):.4g} times the "
+            f"second moment without the tail, in every direction, and at most {1 + error:.4g} times that of "
+            f"all rows: if the table is ({m:g}, {alpha:g}, {most:.3g})-subsamplable, no row is longer than "
+            f"{told['radius']:.4g}, and the least eigenvalue is at least {told['least_eigenvalue']:.4g}."
+        )
+    return {"guaranteed_error": error, "guarantee_fails": _FAILURE, "guarantee": words}
 
 
 def _run(
@@ -153,8 +185,6 @@ def _diagnostics(course: Schedule, answer: NoisyGram, history: list[dict[str, fl
     return {
         "rounds": course.releases,
         "history": history,
-        # The theorem keeps the least eigenvalue of the scaled table above 1: its gamma.
-        "guaranteed_error": noise,
         "predicted_error": noise / lowest if lowest > noise else math.inf,
     }
 
@@ -167,7 +197,7 @@ def _whole_radius(curator: Curator, radius: float | None) -> float:
 
 
 def _private_least_eigenvalue(curator: Curator, m: float, alpha: float, radius: float) -> float:
-    epsilon = Fraction(math.sqrt(2 * float(curator.remaining.rho * _EIGENVALUE_SHARE)))
+    epsilon = _eigenvalue_epsilon(curator.remaining.rho)
     found = find_least_eigenvalue(
         curator,
         group_size=math.ceil(m),
@@ -178,3 +208,7 @@ def _private_least_eigenvalue(curator: Curator, m: float, alpha: float, radius: 
     )
     # A group's least eigenvalue may exceed the table's by that factor.
     return found / (1 + alpha)
+
+
+def _eigenvalue_epsilon(rho: Fraction) -> Fraction:
+    return Fraction(math.sqrt(2 * float(rho * _EIGENVALUE_SHARE)))

@@ -137,14 +137,16 @@ class ReportData:
         Whom the guarantee protects, each by itself.
     epsilon, delta : float
         The guarantee in the two numbers that the field goes by; epsilon is None if there is none.
+    population : str
+        What the numbers are about where a unit has several rows; empty where each row is one.
     complete : Bounded, optional
-        The share of complete rows, if that is known.
+        The share of complete rows, if that is known; where a unit has several, how many it has on average.
     version : str
         Of dpcov, which made the page.
     columns : tuple of Column
         In the order of the table.
-    n_rows : int
-        The public number of rows.
+    n_units : int
+        The public number of rows, or of other units.
     intercept : bool
         Whether the release has a constant column, so that means are known.
     private, vetted : bool
@@ -195,10 +197,11 @@ class ReportData:
     unit: str
     epsilon: float | None
     delta: float
+    population: str
     complete: Bounded | None
     version: str
     columns: tuple[Column, ...]
-    n_rows: int
+    n_units: int
     intercept: bool
     private: bool
     vetted: bool

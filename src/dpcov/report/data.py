@@ -14,6 +14,7 @@ from dpcov.core import PrivacyCost, UnresolvedError
 from dpcov.guessing import least_misses, mu_of
 from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
+from dpcov.privacy_unit import ROW
 from dpcov.receipts import spendings
 from dpcov.release import Release
 from dpcov.report.content import (
@@ -36,7 +37,6 @@ _DIGITS = 6
 _MOST_UNRESOLVED = 20
 _MOST_IN_ORDER = 24
 _MOST_PAIRS = 20
-_UNIT = "row"
 
 
 def report_data(
@@ -87,19 +87,20 @@ def report_data(
         title=release.provenance.title or ("" if account is None else account.name) or name,
         date=release.provenance.date,
         custodian="" if account is None else account.user,
-        unit=_UNIT,
+        unit=ROW if release.unit is None else release.unit.name,
+        population="" if release.unit is None else release.unit.population,
         epsilon=_promise(epsilon_at(receipt.spent, delta)),
         delta=float(delta),
         complete=complete,
         version=VERSION,
         columns=columns or tuple(Column(c, None, _UNKNOWN) for c in release.columns),
-        n_rows=release.n_rows,
+        n_units=release.n_units,
         intercept=release.intercept,
         private=receipt.private,
         vetted=known is not None and known.vetted,
         method=release.method,
         citation="" if known is None else known.citation,
-        guarantee=guarantee(receipt, delta, release.n_rows),
+        guarantee=guarantee(receipt, delta, release.n_units, release.unit),
         mu=None if (mu := mu_of(receipt.spent)) is None else rounded_up(mu),
         trade_off=tuple((a, math.floor(1e4 * least_misses(receipt.spent, a)) / 1e4) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
@@ -133,7 +134,7 @@ def _complete(release: Release) -> Bounded:
     answer = release.describe().complete_rows
     bounds = answer.interval()
     return _bounded(
-        *(float(v) / release.n_rows for v in (answer.values[0], bounds.lower[0], bounds.upper[0]))
+        *(float(v) / release.n_units for v in (answer.values[0], bounds.lower[0], bounds.upper[0]))
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpcov.core import PrivacyCost, Receipt
 from dpcov.guessing import guessing_sentence, not_gaussian_sentence
+from dpcov.privacy_unit import PrivacyUnit
 
 # Below one over the number of people that one release is about, for all but the largest tables.
 USUAL_DELTAS = (Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**9))
@@ -21,10 +22,14 @@ _NOT_PRIVATE = (
     "can take it away. This release is for tests only: do not publish it if the rows are sensitive."
 )
 _HOLDS = (
-    "This holds for every row and every other row in its place, whatever else someone knows, and "
+    "This holds for every {0} and every other {0} in its place, whatever else someone knows, and "
     "whatever is computed from this release later."
 )
-_PUBLIC = "Public are only the number of rows, the names of the columns and their types."
+_PUBLIC = "Public are only the number of {0}s, the names of the columns and their types."
+_ONE_ROW = (
+    "It protects one row. If a person has k rows, the guarantee for the person is that of k^2 rho: release "
+    "with privacy_unit= to protect all rows of a person together."
+)
 
 
 def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
@@ -43,7 +48,7 @@ def epsilon_at(cost: PrivacyCost, delta: Fraction) -> float:
     return cost.epsilon(delta) if delta > cost.delta else math.inf
 
 
-def weakness(cost: PrivacyCost, delta: Fraction | None, n_rows: int) -> str:
+def weakness(cost: PrivacyCost, delta: Fraction | None, n_units: int, unit: str = "row") -> str:
     """Return why a budget protects hardly anyone, in a sentence; nothing if it protects.
 
     Parameters
@@ -52,8 +57,10 @@ def weakness(cost: PrivacyCost, delta: Fraction | None, n_rows: int) -> str:
         What was or may be spent.
     delta : Fraction, optional
         The delta that the budget was given with; one in a million if there is none.
-    n_rows : int
-        The public number of rows.
+    n_units : int
+        The public number of rows, or of persons.
+    unit : str, default "row"
+        Which of them is protected.
 
     Examples
     --------
@@ -67,44 +74,74 @@ Choose a delta well below 1 / 1,000.'
     ''
     """
     given = USUAL_DELTAS[1] if delta is None else delta
-    if delta is not None and delta * n_rows > 1:
+    if delta is not None and delta * n_units > 1:
         return (
-            f"delta = {float(delta):g} protects hardly anyone: with {n_rows:,} rows, showing some of them as "
-            f"they are would keep it. Choose a delta well below 1 / {n_rows:,}."
+            f"delta = {float(delta):g} protects hardly anyone: with {n_units:,} {unit}s, showing some of "
+            f"them as they are would keep it. Choose a delta well below 1 / {n_units:,}."
         )
     epsilon = epsilon_at(cost, given)
     if epsilon > LARGEST_EPSILON:
         return (
             f"epsilon = {rounded_up(epsilon):.4g} (at delta = {float(given):g}) protects hardly anyone: what "
-            f"is released may give single rows away. 1 is common, {LARGEST_EPSILON:g} is a lot."
+            f"is released may give single {unit}s away. 1 is common, {LARGEST_EPSILON:g} is a lot."
         )
     return ""
 
 
-def guarantee(receipt: Receipt, delta: Fraction, n_rows: int) -> tuple[str, ...]:
-    """Return what was promised to the people in the table, sentence by sentence."""
+def guarantee(
+    receipt: Receipt, delta: Fraction, n_units: int, unit: PrivacyUnit | None = None
+) -> tuple[str, ...]:
+    """Return what was promised to the people in the table, sentence by sentence.
+
+    Parameters
+    ----------
+    receipt : Receipt
+        What was spent.
+    delta : Fraction
+        At which the epsilon is told.
+    n_units : int
+        The public number of rows, or of persons.
+    unit : PrivacyUnit, optional
+        Whose rows are protected together; each row is by itself by default.
+    """
     if not receipt.private:
         return (_NOT_PRIVATE,)
-    guess, reason = guessing_sentence(receipt.spent), not_gaussian_sentence(receipt.not_gaussian)
+    named = "row" if unit is None else unit.name
+    whole = "a row" if unit is None else f"all rows of one {named}"
+    guess, reason = guessing_sentence(receipt.spent, named), not_gaussian_sentence(receipt.not_gaussian)
     epsilon = epsilon_at(receipt.spent, delta)
     if math.isinf(epsilon):
-        named = f"This release guarantees {receipt.spent} of zero-concentrated differential privacy."
-        return tuple(sentence for sentence in (guess, named, reason) if sentence)
+        said = f"This release guarantees {receipt.spent} of zero-concentrated differential privacy."
+        return tuple(sentence for sentence in (guess, said, _covers(unit), reason) if sentence)
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
     rounded = float(f"{factor:.3g}") if factor < _HUGE_FACTOR else math.inf
     about = f"about {rounded:,.0f}" if rounded >= 100 else f"about {rounded:g}"
     about = "which is large" if math.isinf(rounded) else about
     promise = (
-        f"{_likeness(epsilon)} Replacing a row changes the probability of any result by at most a factor of "
-        f"e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
+        f"{_likeness(epsilon, unit)} Replacing {whole} changes the probability of any result by at most a "
+        f"factor of e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
     )
-    weak = weakness(receipt.spent, delta, n_rows)
-    return tuple(filter(None, (weak[:1].upper() + weak[1:], guess, promise, _HOLDS, _PUBLIC, reason)))
+    weak = weakness(receipt.spent, delta, n_units, named)
+    weak = weak[:1].upper() + weak[1:]
+    told = (weak, guess, promise, _HOLDS.format(named), _covers(unit), _PUBLIC.format(named), reason)
+    return tuple(filter(None, told))
 
 
-def _likeness(epsilon: float) -> str:
+def _covers(unit: PrivacyUnit | None) -> str:
+    """Return what the guarantee means for a person with several rows."""
+    if unit is None:
+        return _ONE_ROW
+    return (
+        f"All rows of one {unit.name} are protected together, however many they are. The number of rows is "
+        "not public."
+    )
+
+
+def _likeness(epsilon: float, unit: PrivacyUnit | None) -> str:
     """Return how much alike results are with one row replaced: words follow the number."""
     replaced = "had any one row of the table been another one."
+    if unit is not None:
+        replaced = f"had all rows of any one {unit.name} been others."
     if epsilon <= 1:
         return f"The released numbers would have come out much the same {replaced}"
     if epsilon <= 3:

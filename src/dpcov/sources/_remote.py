@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 
 from dpcov.core import DpcovError, RowTask, SourceChangedError, SourceError
 from dpcov.sources._scan import add_totals
-from dpcov.sources.arrays import ArraySource, FrameSource, frame_columns
+from dpcov.sources.arrays import ArraySource, FrameSource
+from dpcov.sources.encoding import Encoding
+from dpcov.sources.encoding.ids import find_ids
+from dpcov.sources.grouped import encoded_units, sort_by_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,32 +51,51 @@ def keep(packed: bytes) -> bytes:
     return packed
 
 
-def measure(part: Any, columns: Sequence[str] | None) -> Measure:
-    """Count the rows of a partition, and see whether its columns are there and numeric."""
+def measure(part: Any, encoding: Encoding) -> Measure:
+    """Count the rows of a partition, or its units, and see whether its columns are there, of any types."""
     try:
-        if columns is not None:
-            frame_columns(nw.from_native(part, eager_only=True).schema, columns)
+        if find_ids(encoding) is not None:
+            return Measure(count_units(part, encoding))
+        if not isinstance(part, np.ndarray):
+            nw.from_native(part, eager_only=True).select(encoding.raw)
         return Measure(len(part))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
         return Measure(0, _public(error))
 
 
-def run(
-    part: Any, columns: Sequence[str] | None, n_rows: int, packed: bytes, notes: NDArray[np.int64]
-) -> Partial:
+def run(part: Any, encoding: Encoding, n_rows: int, packed: bytes, notes: NDArray[np.int64]) -> Partial:
     """Run a packed task over one partition: a numpy array, or some columns of a dataframe."""
     try:
         task: RowTask = pickle.loads(packed).with_notes(notes)  # noqa: S301  (packed by `pack`)
+        if find_ids(encoding) is not None:
+            total = run_units(part, encoding, task, n_rows)
+            return Partial(0, None, changed=True) if total is None else Partial(n_rows, total)
         if len(part) != n_rows:
             return Partial(0, None, changed=True)
         if n_rows == 0:
             return Partial(0, task.worker().total())
-        if columns is None:
-            return Partial(n_rows, ArraySource(part, threads=1).scan(task))
+        if isinstance(part, np.ndarray):
+            return Partial(n_rows, ArraySource(part, encoding, threads=1).scan(task))
         frame = nw.from_native(part, eager_only=True)
-        return Partial(n_rows, FrameSource(frame, columns, threads=1).scan(task))
+        return Partial(n_rows, FrameSource(frame, encoding, threads=1).scan(task))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
         return Partial(0, None, problem=_public(error))
+
+
+def count_units(part: Any, encoding: Encoding) -> int:
+    """Return how many units a partition has; all rows of a unit lie in one."""
+    found = find_ids(encoding)
+    frame = nw.from_native(part, eager_only=True).select(encoding.raw)
+    return 0 if found is None else len(sort_by_unit(frame.get_column(encoding.raw[found[0]]))[1])
+
+
+def run_units(part: Any, encoding: Encoding, task: RowTask, n_units: int) -> NDArray[np.int64] | None:
+    """Run a task over the units of a partition; None if they are not as many as they were."""
+    if count_units(part, encoding) != n_units:
+        return None
+    if n_units == 0:
+        return task.worker().total()
+    return encoded_units(nw.from_native(part, eager_only=True), encoding, threads=1).scan(task)
 
 
 def add(partials: Sequence[Partial]) -> Partial:
@@ -95,7 +117,7 @@ def unwrap(partial: Partial, n_rows: int) -> NDArray[np.int64]:
     if partial.problem:
         raise SourceError(f"the rows could not be read: {partial.problem}")
     raise SourceChangedError(
-        "a partition has not as many rows as when the table was opened; "
+        "a partition has not as many rows or units as when the table was opened; "
         "persist or write a table that is not computed alike every time."
     )
 

@@ -16,15 +16,21 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpcov.core import Block, DpcovError, Report, RowTask, RowWorker, SourceChangedError, SourceError
+from dpcov.core.units import Units
+from dpcov.sources.encoding import Cells, Encoding
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Consecutive rows of a table, whose columns a worker thread loads."""
+    """Consecutive rows of a table, whose cells a worker thread loads, one column after another.
+
+    With `units`, places count units, and the rows are all of theirs.
+    """
 
     first_row: int
     n_rows: int
-    columns: Callable[[], Block] = field(repr=False)
+    cells: Callable[[], Sequence[Cells]] = field(repr=False)
+    units: Units | None = field(default=None, repr=False)
 
 
 T = TypeVar("T")
@@ -39,9 +45,15 @@ def available_threads() -> int:
 
 
 def scan_streams(
-    task: RowTask, streams: Sequence[Stream], n_rows: int, threads: int, report: Report | None = None
+    task: RowTask,
+    streams: Sequence[Stream],
+    n_rows: int,
+    encoding: Encoding,
+    *,
+    threads: int,
+    report: Report | None = None,
 ) -> NDArray[np.int64]:
-    """Give every piece of every stream to one of several workers and add up their totals."""
+    """Encode every piece of every stream, give it to one of several workers, and add up their totals."""
     pool = _Pool(streams, report)
 
     def work() -> NDArray[np.int64] | None:
@@ -49,7 +61,7 @@ def scan_streams(
         try:
             for piece in pool.pieces():
                 worker = worker or task.worker()
-                quietly(partial(_feed, worker, piece, task.block_rows), _unreadable)
+                quietly(partial(_feed, worker, piece, encoding, task.block_rows), _unreadable)
                 pool.note(piece.n_rows)
         except BaseException:
             pool.stop()
@@ -79,14 +91,19 @@ def add_totals(totals: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return total
 
 
-def _feed(worker: RowWorker, piece: Piece, block_rows: int) -> None:
-    columns = piece.columns()
+def _feed(worker: RowWorker, piece: Piece, encoding: Encoding, block_rows: int) -> None:
+    columns = encoding.encode(piece.cells())
+    if piece.units is not None:
+        for start, first, units in piece.units.blocks(block_rows):
+            worker.add(cut(columns, start, start + int(units.ends[-1])), piece.first_row + first, units)
+        return
     for first in range(0, piece.n_rows, block_rows):
         last = min(first + block_rows, piece.n_rows)
-        worker.add(_cut(columns, first, last), piece.first_row + first)
+        worker.add(cut(columns, first, last), piece.first_row + first)
 
 
-def _cut(block: Block, first: int, last: int) -> Block:
+def cut(block: Block, first: int, last: int) -> Block:
+    """Return some rows of a block."""
     if isinstance(block, np.ndarray):
         return block[:, first:last]
     return [column[first:last] for column in block]

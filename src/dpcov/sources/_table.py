@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.checks import did_you_mean
-from dpcov.core import ArgumentError, Report, RowTask, SourceError
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, Report, RowTask, Source, SourceError
 from dpcov.sources._scan import Stream, available_threads, scan_streams
+from dpcov.sources.encoding import Encoding
+
+
+class EncodedSource(Source, Protocol):
+    """A source that says how its rows come from the cells of a table."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
 
 
 class Table(ABC):
@@ -20,8 +30,8 @@ class Table(ABC):
     ----------
     n_rows : int
         The public number of rows.
-    columns : tuple of str
-        The public column names.
+    encoding : Encoding
+        Which columns are read, and the numbers that a row of them becomes.
     threads : int, optional
         Worker threads; all cores by default.
     check_unchanged : callable, optional
@@ -31,28 +41,43 @@ class Table(ABC):
     def __init__(
         self,
         n_rows: int,
-        columns: tuple[str, ...],
+        encoding: Encoding,
         *,
         threads: int | None = None,
         check_unchanged: Callable[[], None] | None = None,
     ) -> None:
         if threads is not None and threads < 1:
             raise ArgumentError(f"threads must be at least 1, got {threads}.")
-        check_shape(n_rows, columns)
+        check_shape(n_rows, encoding)
         self._n_rows = n_rows
-        self._columns = columns
+        self._encoding = encoding
         self._threads = available_threads() if threads is None else threads
         self._check_unchanged = check_unchanged or (lambda: None)
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
         return self._n_rows
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several; not unless a source says so."""
+        return False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
-        return self._columns
+        return self._encoding.columns
+
+    @property
+    def bounds(self) -> Array:
+        """The public lower and upper ends of the columns, which every row keeps."""
+        return self._encoding.bounds
 
     @property
     def in_memory(self) -> bool:
@@ -67,7 +92,10 @@ class Table(ABC):
         self._check_unchanged()
         told = report if self.in_memory else None
         try:
-            total = scan_streams(task, self._streams(task), self._n_rows, self._threads, told)
+            streams = self._streams(task)
+            total = scan_streams(
+                task, streams, self._n_rows, self._encoding, threads=self._threads, report=told
+            )
         except SourceError:
             # A file that was replaced meanwhile may well be unreadable: say so first.
             self._check_unchanged()
@@ -75,65 +103,23 @@ class Table(ABC):
         self._check_unchanged()
         return total
 
+    @property
+    def threads(self) -> int:
+        """How many worker threads it has."""
+        return self._threads
+
+    def streams(self, task: RowTask | None) -> Sequence[Stream]:
+        """Return the parts of the table, in order, for a table that is made of this one."""
+        return self._streams(task)
+
     @abstractmethod
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
-        """Return the parts of the table, in order."""
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
+        """Return the parts of the table, in order; a `task` may wish for a cut that suits it."""
 
 
-def check_shape(n_rows: int, columns: Sequence[str]) -> None:
+def check_shape(n_rows: int, encoding: Encoding) -> None:
     """Raise an `ArgumentError` if the table has no rows or no columns."""
     if n_rows < 1:
         raise ArgumentError("data has no rows.")
-    if not columns:
+    if not encoding.columns:
         raise ArgumentError("data has no columns.")
-
-
-def column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return `columns` as a tuple, or raise an `ArgumentError` if they are no list of names."""
-    if not isinstance(columns, Sequence) or isinstance(columns, str | bytes):
-        raise ArgumentError("columns must be a list of column names.")
-    if not all(isinstance(name, str) for name in columns):
-        raise ArgumentError("columns must be a list of column names.")
-    return tuple(columns)
-
-
-def array_columns(columns: Sequence[str] | None, n_columns: int) -> tuple[str, ...]:
-    """Return a name for each column of an array: x0, x1, ... by default."""
-    if columns is None:
-        return tuple(f"x{i}" for i in range(n_columns))
-    names = column_names(columns)
-    if len(names) != n_columns:
-        raise ArgumentError(
-            f"columns must name each of the {n_columns} columns of data, got {len(names)} names."
-        )
-    if len(set(names)) != len(names):
-        raise ArgumentError("columns must not repeat a name.")
-    return names
-
-
-def chosen_columns(
-    columns: Sequence[str] | None, present: Sequence[str], numeric: Sequence[str], *, listed: bool = True
-) -> tuple[str, ...]:
-    """Return the columns to use, all by default; each must exist, once, and be numeric.
-
-    An error lists those that are there, unless they are not to be `listed`.
-    """
-    if len(set(present)) != len(present):
-        raise ArgumentError("data has two columns of the same name; rename one first.")
-    wanted = tuple(present) if columns is None else column_names(columns)
-    missing = [name for name in wanted if name not in present]
-    if missing:
-        there = " ".join([did_you_mean(missing, present), f"It has: {', '.join(present)}."]).strip()
-        raise ArgumentError(
-            f"columns not in data: {', '.join(missing)}. "
-            + (there if listed else "Its first line does not look like names of columns: is there a header?")
-        )
-    if len(set(wanted)) != len(wanted):
-        raise ArgumentError("columns must not repeat a name.")
-    strange = [name for name in wanted if name not in numeric]
-    if strange:
-        raise ArgumentError(
-            f"columns that are not numeric: {', '.join(strange)}. "
-            + (f"Choose columns among: {', '.join(numeric)}." if numeric else "No column is numeric.")
-        )
-    return wanted

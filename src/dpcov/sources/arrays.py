@@ -12,9 +12,11 @@ import numpy as np
 from narwhals.stable.v2.dtypes import DType
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Block, RowTask
+from dpcov.core import ArgumentError, RowTask
 from dpcov.sources._scan import Piece, Stream
-from dpcov.sources._table import Table, array_columns, chosen_columns
+from dpcov.sources._table import Table
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, declared, resolve
+from dpcov.sources.encoding.cells import series_cells
 
 _SPAN_ROWS = 1 << 16
 
@@ -27,9 +29,10 @@ class _InMemory(Table):
         """True: rows keep their places between scans, and are cut by the public number of rows."""
         return True
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         share = -(-self._n_rows // self._threads)
-        length = min(_SPAN_ROWS, -(-share // task.block_rows) * task.block_rows)
+        block_rows = 1 if task is None else task.block_rows
+        length = min(_SPAN_ROWS, -(-share // block_rows) * block_rows)
 
         def pieces() -> Iterator[Piece]:
             for first in range(0, self._n_rows, length):
@@ -39,7 +42,7 @@ class _InMemory(Table):
         return [pieces]
 
     @abstractmethod
-    def _rows(self, first: int, last: int) -> Block:
+    def _rows(self, first: int, last: int) -> Sequence[Cells]:
         """Return some rows, one column after another."""
 
 
@@ -50,23 +53,24 @@ class ArraySource(_InMemory):
     ----------
     array : ndarray, shape (n_rows, n_columns)
         Any real dtype and memory order; it is read in place.
-    columns : sequence of str, optional
-        A name for each column; x0, x1, ... by default.
+    columns : sequence of str or mapping, optional
+        A name for each column, and its kind if it is a mapping; x0, x1, ... by default.
     threads : int, optional
         Worker threads; all cores by default.
     """
 
     def __init__(
-        self, array: NDArray[np.generic], columns: Sequence[str] | None = None, *, threads: int | None = None
+        self, array: NDArray[np.generic], columns: Columns = None, *, threads: int | None = None
     ) -> None:
         if isinstance(array, np.ma.MaskedArray):
             raise ArgumentError("data is a masked array; fill the masked entries with NaN first.")
         array = np.asarray(array)
         check_array(array.ndim, array.dtype)
-        super().__init__(array.shape[0], array_columns(columns, array.shape[1]), threads=threads)
+        encoding = array_encoding(columns, array.shape[1], array.dtype)
+        super().__init__(array.shape[0], encoding, threads=threads)
         self._array = array
 
-    def _rows(self, first: int, last: int) -> Block:
+    def _rows(self, first: int, last: int) -> Sequence[Cells]:
         return self._array[first:last].T  # type: ignore[return-value]
 
 
@@ -77,25 +81,21 @@ class FrameSource(_InMemory):
     ----------
     frame : narwhals.DataFrame
         Missing values count as NaN.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     threads : int, optional
         Worker threads; all cores by default.
     """
 
     def __init__(
-        self,
-        frame: nw.DataFrame[Any],
-        columns: Sequence[str] | None = None,
-        *,
-        threads: int | None = None,
+        self, frame: nw.DataFrame[Any], columns: Columns = None, *, threads: int | None = None
     ) -> None:
-        wanted = frame_columns(frame.schema, columns)
-        super().__init__(len(frame), wanted, threads=threads)
-        self._series = [frame.get_column(name) for name in wanted]
+        encoding = frame_encoding(frame.schema, columns, nw.to_native(frame))
+        super().__init__(len(frame), encoding, threads=threads)
+        self._series = [frame.get_column(name) for name in encoding.raw]
 
-    def _rows(self, first: int, last: int) -> Block:
-        return [to_numbers(series[first:last]) for series in self._series]
+    def _rows(self, first: int, last: int) -> Sequence[Cells]:
+        return [series_cells(series[first:last]) for series in self._series]
 
 
 def check_array(dimensions: int, dtype: np.dtype[Any]) -> None:
@@ -106,16 +106,38 @@ def check_array(dimensions: int, dtype: np.dtype[Any]) -> None:
         raise ArgumentError(f"data must hold real numbers, got dtype {dtype}.")
 
 
-def frame_columns(schema: Mapping[str, DType], columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return which columns of a dataframe to use; each must be numeric."""
+def array_encoding(columns: Columns, n_columns: int, dtype: np.dtype[Any]) -> Encoding:
+    """Return how to read an array, whose columns are called x0, x1, ... by default."""
+    if isinstance(columns, Encoding):
+        return columns
+    schema = declared(columns)
+    names = tuple(f"x{i}" for i in range(n_columns)) if schema.names is None else schema.names
+    if len(names) != n_columns:
+        raise ArgumentError(
+            f"columns must name each of the {n_columns} columns of data, got {len(names)} names."
+        )
+    found = ColumnType("flag" if dtype.kind == "b" else "number")
+    return resolve(schema, [(name, found) for name in names])
+
+
+def frame_encoding(schema: Mapping[str, DType], columns: Columns, native: Any = None) -> Encoding:
+    """Return how to read a dataframe; a `native` one of pandas tells the levels of its categories."""
     if not all(isinstance(name, str) for name in schema):
         raise ArgumentError("data has column names that are no strings; rename its columns first.")
-    numeric = [name for name, dtype in schema.items() if dtype.is_numeric() or isinstance(dtype, nw.Boolean)]
-    return chosen_columns(columns, list(schema), numeric)
+    return resolve(columns, [(name, _column_type(name, dtype, native)) for name, dtype in schema.items()])
 
 
-def to_numbers(series: nw.Series[Any]) -> NDArray[np.generic]:
-    """Convert without an error that could depend on a value; missing becomes NaN."""
-    if isinstance(series.dtype, nw.Boolean | nw.Decimal | nw.Int128 | nw.UInt128):
-        series = series.cast(nw.Float64)
-    return series.to_numpy()
+def _column_type(name: str, dtype: DType, native: Any) -> ColumnType:
+    if isinstance(dtype, nw.Boolean):
+        return ColumnType("flag")
+    if dtype.is_numeric():
+        return ColumnType("number")
+    if isinstance(dtype, nw.Date | nw.Datetime):
+        return ColumnType("date")
+    if isinstance(dtype, nw.Enum):
+        return ColumnType("text", tuple(dtype.categories))
+    if isinstance(dtype, nw.Categorical) and hasattr(native, "dtypes"):
+        levels = getattr(native.dtypes[name], "categories", None)
+        return ColumnType("text", None if levels is None else tuple(levels.tolist()))
+    # Whether pandas has text or objects in a column, narwhals finds out from values: both are one here.
+    return ColumnType("text" if isinstance(dtype, nw.String | nw.Categorical | nw.Object) else "else")

@@ -9,11 +9,13 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpcov._extras import require
-from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Block, RowTask, SourceChangedError
+from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream, quietly
-from dpcov.sources._table import Table, chosen_columns
-from dpcov.sources.arrays import frame_columns, to_numbers
+from dpcov.sources._table import Table
+from dpcov.sources.arrays import frame_encoding
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, IdKind, Kind, resolve
+from dpcov.sources.encoding.cells import arrow_cells, is_number, is_text, series_cells
+from dpcov.sources.encoding.ids import id_texts
 
 _BATCH_ENTRIES = 1 << 21
 _SHORTEST_BATCH = 1024
@@ -25,52 +27,54 @@ def batch_rows(n_columns: int) -> int:
     return max(_SHORTEST_BATCH, _BATCH_ENTRIES // n_columns)
 
 
-def is_number(dtype: Any) -> bool:
-    """Whether an Arrow type stands for numbers."""
+def arrow_encoding(schemas: Sequence[Any], columns: Columns) -> Encoding:
+    """Return how to read columns of the first schema; a column without type has that of the others."""
+    found: dict[str, ColumnType] = {}
+    for field in (field for schema in schemas for field in schema):
+        own, first = arrow_type(field.type), found.setdefault(field.name, arrow_type(field.type))
+        # Numbers may be booleans in some files, and missing values have no type.
+        if first.holds == "nothing" or (first.holds, own.holds) == ("flag", "number"):
+            found[field.name] = own
+    return resolve(columns, [(name, found[name]) for name in schemas[0].names])
+
+
+def arrow_type(dtype: Any) -> ColumnType:
+    """Return what an Arrow type stands for."""
     types = require("pyarrow", "arrow").types
-    return bool(
-        types.is_integer(dtype)
-        or types.is_floating(dtype)
-        or types.is_boolean(dtype)
-        or types.is_decimal(dtype)
-    )
+    if types.is_dictionary(dtype):
+        return arrow_type(dtype.value_type)
+    if types.is_null(dtype):
+        return ColumnType("nothing")
+    if types.is_boolean(dtype):
+        return ColumnType("flag")
+    if types.is_date(dtype) or types.is_timestamp(dtype):
+        return ColumnType("date")
+    if is_text(dtype):
+        return ColumnType("text")
+    return ColumnType("number" if is_number(dtype) else "else")
 
 
-def is_number_or_null(dtype: Any) -> bool:
-    """Whether an Arrow type stands for numbers, or for missing values alone."""
-    return is_number(dtype) or bool(require("pyarrow", "arrow").types.is_null(dtype))
+def batch_cells(batch: Any, encoding: Encoding, names: Sequence[str]) -> Sequence[Cells]:
+    """Return the columns of a record batch that an encoding reads, which have these names there."""
+    return [
+        id_texts(batch.column(name)) if isinstance(kind, IdKind) else arrow_cells(batch.column(name))
+        for name, kind in zip(names, encoding.kinds, strict=True)
+    ]
 
 
-def arrow_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return which columns of an Arrow schema to use; each must be numeric."""
-    return numeric_columns([schema], columns)
+def pieces_of(
+    batches: Iterator[Any], encoding: Encoding, first_row: int = 0, names: Sequence[str] | None = None
+) -> Iterator[Piece]:
+    """Give the rows of record batches their positions, and cut long batches.
 
-
-def numeric_columns(schemas: Sequence[Any], columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return which columns of the first schema to use; each must be numeric in one of them."""
-    numeric = {field.name for schema in schemas for field in schema if is_number(field.type)}
-    names = schemas[0].names
-    return chosen_columns(columns, names, [name for name in names if name in numeric])
-
-
-def batch_columns(batch: Any, names: Sequence[str]) -> Block:
-    """Return columns of a record batch as numbers; missing values become NaN, in place if none are."""
-    return [_to_floats(batch.column(name)) for name in names]
-
-
-def _to_floats(column: Any) -> Array:
-    floats = column.cast("float64", safe=False)
-    numbers: Array = floats.to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def pieces_of(batches: Iterator[Any], names: Sequence[str], first_row: int = 0) -> Iterator[Piece]:
-    """Give the rows of record batches their positions, and cut long batches."""
+    Columns may have other `names` there than the encoding has for them.
+    """
+    names = encoding.raw if names is None else names
     longest = batch_rows(len(names))
     for batch in batches:
         for first in range(0, batch.num_rows, longest):
             part = batch.slice(first, longest)
-            yield Piece(first_row + first, part.num_rows, partial(batch_columns, part, names))
+            yield Piece(first_row + first, part.num_rows, partial(batch_cells, part, encoding, names))
         first_row += batch.num_rows
 
 
@@ -81,16 +85,16 @@ class DatasetSource(Table):
     ----------
     dataset : pyarrow.dataset.Dataset
         It may have partition columns and a filter.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, dataset: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, dataset: Any, columns: Columns = None) -> None:
         schemas = _file_schemas(dataset)
-        wanted = numeric_columns([dataset.schema, *schemas.values()], columns)
+        encoding = arrow_encoding([dataset.schema, *schemas.values()], columns)
         self._dataset = dataset
         self._files: list[Any] = []
-        if _types_differ(dataset.schema, schemas, wanted):
+        if _types_differ(dataset.schema, schemas, encoding):
             # Arrow would convert to the dataset's types, which may fail on a value: each file keeps its own.
             try:
                 self._files = list(dataset.get_fragments())
@@ -100,17 +104,17 @@ class DatasetSource(Table):
                 ) from None
         stamp = DatasetStamp(dataset)
         n_rows = opening("data", dataset.count_rows)
-        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
+        super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
-        return [lambda: pieces_of(self._batches(), self._columns)]
+        return [lambda: pieces_of(self._batches(), self._encoding)]
 
     def _batches(self) -> Iterator[Any]:
         arrow_dataset = require("pyarrow.dataset", "arrow")
         options: dict[str, Any] = {
-            "columns": list(self._columns),
-            "batch_size": batch_rows(len(self._columns)),
+            "columns": list(self._encoding.raw),
+            "batch_size": batch_rows(len(self._encoding.raw)),
             "batch_readahead": 4,
         }
         if "parquet" in {form for form, _ in _file_sets(self._dataset)}:
@@ -126,7 +130,7 @@ class DatasetSource(Table):
     def _schema_of(self, file: Any) -> Any:
         """Return the types that a file has; columns that it lacks are those of the dataset."""
         own, common = file.physical_schema, self._dataset.schema
-        fields = [(own if name in own.names else common).field(name) for name in self._columns]
+        fields = [(own if name in own.names else common).field(name) for name in self._encoding.raw]
         return require("pyarrow", "arrow").schema(fields)
 
 
@@ -173,19 +177,23 @@ def _file_schemas(dataset: Any) -> dict[str, Any]:
     return schemas
 
 
-def _types_differ(common: Any, schemas: Mapping[str, Any], wanted: Sequence[str]) -> bool:
-    """Whether a file has a column in another type than the dataset; each type must be one of numbers."""
+def check_type(path: str, name: str, kind: Kind, dtype: Any) -> None:
+    """Raise an `ArgumentError` if the type of a file's column is not one that its kind reads."""
+    found = arrow_type(dtype).holds
+    if found != "nothing" and found not in kind.reads:
+        raise ArgumentError(f"column {name} is {dtype} in {path}; it must be of one kind in every file.")
+
+
+def _types_differ(common: Any, schemas: Mapping[str, Any], encoding: Encoding) -> bool:
+    """Whether a file has a column in another type than the dataset; its kind must read each of them."""
     differ = False
     for path, schema in schemas.items():
-        for name in wanted:
+        for name, kind in zip(encoding.raw, encoding.kinds, strict=True):
             index = schema.get_field_index(name)
             if index < 0:
                 continue
             found = schema.field(index).type
-            if not is_number_or_null(found):
-                raise ArgumentError(
-                    f"{path} has column {name} as {found}; it must hold numbers in every file."
-                )
+            check_type(path, name, kind, found)
             differ |= found != common.field(name).type
     return differ
 
@@ -197,23 +205,23 @@ class StreamSource(Table):
     ----------
     data : object
         Has ``__arrow_c_stream__``, and gives the same rows each time.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         self._readers = require("pyarrow", "arrow").RecordBatchReader
         self._data = data
         reader = opening("data", self._open)
         self._schema = reader.schema
-        wanted = arrow_columns(self._schema, columns)
+        encoding = arrow_encoding([self._schema], columns)
         n_rows = opening("data", lambda: sum(batch.num_rows for batch in reader))
         if n_rows and not self._gives_rows_again():
             raise ArgumentError(
                 "data is a stream that can be read only once, but a release reads it several times; "
                 "give a table or files."
             )
-        super().__init__(n_rows, wanted)
+        super().__init__(n_rows, encoding)
 
     def _open(self) -> Any:
         return self._readers.from_stream(self._data)
@@ -224,14 +232,14 @@ class StreamSource(Table):
         except Exception:  # noqa: BLE001  (any error: it cannot be read again)
             return False
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
 
         def stream() -> Iterator[Piece]:
             reader = self._open()
             if reader.schema != self._schema:
                 raise SourceChangedError("the columns or types of data have changed since it was opened.")
-            return pieces_of(reader, self._columns)
+            return pieces_of(reader, self._encoding)
 
         return [stream]
 
@@ -242,35 +250,45 @@ class LazySource(Table):
     Parameters
     ----------
     data : polars.LazyFrame
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         if not hasattr(data, "collect_batches"):
             raise ArgumentError("lazy frames need polars 1.34 or newer; update it, or collect() the frame.")
         frame = nw.from_native(data)
-        wanted = frame_columns(opening("data", frame.collect_schema), columns)
+        encoding = frame_encoding(opening("data", frame.collect_schema), columns)
         n_rows = opening("data", lambda: frame.select(nw.len()).collect().item())
-        super().__init__(int(n_rows), wanted)
-        self._data = data.select(wanted)
+        super().__init__(int(n_rows), encoding)
+        self._data = data.select(encoding.raw)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
 
         def stream() -> Iterator[Piece]:
             first_row = 0
             for batch in self._data.collect_batches(
-                chunk_size=batch_rows(len(self._columns)), maintain_order=True, lazy=True
+                chunk_size=batch_rows(len(self._encoding.raw)), maintain_order=True, lazy=True
             ):
                 frame = nw.from_native(batch, eager_only=True)
-                yield Piece(first_row, len(frame), partial(self._numbers, frame))
+                yield Piece(first_row, len(frame), partial(self._cells, frame))
                 first_row += len(frame)
 
         return [stream]
 
-    def _numbers(self, frame: nw.DataFrame[Any]) -> Block:
-        return [to_numbers(frame.get_column(name)) for name in self._columns]
+    def _cells(self, frame: nw.DataFrame[Any]) -> Sequence[Cells]:
+        read = zip(self._encoding.raw, self._encoding.kinds, strict=True)
+        return [
+            id_texts(_one_array(frame.get_column(name).to_arrow()))
+            if isinstance(kind, IdKind)
+            else series_cells(frame.get_column(name))
+            for name, kind in read
+        ]
+
+
+def _one_array(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
 def opening(what: str, action: Callable[[], Any], hint: str = "") -> Any:

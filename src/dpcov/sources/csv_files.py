@@ -20,18 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpcov._extras import require
-from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Block, RowTask
+from dpcov.core import ArgumentError, RowTask
 from dpcov.sources._scan import Piece, Stream
-from dpcov.sources._table import Table, chosen_columns
+from dpcov.sources._table import Table
 from dpcov.sources.arrow import opening
 from dpcov.sources.csv_records import Records, read_records
+from dpcov.sources.encoding import Cells, Columns, ColumnType, Schema, resolve
 
-# So few fields are parsed again with one that Arrow refuses: too few to be seen in the time of a block.
-_PARSED_AT_ONCE = 256
 _NO_NAMES = ("na", "n/a", "nan", "null", "none", "inf", "infinity")
 
 
@@ -44,12 +40,13 @@ class CsvSource(Table):
         Files with the same header.
     check_unchanged : callable
         Raises `SourceChangedError` if a file is not the one that was opened.
-    columns : sequence of str
-        Which columns to use. A CSV file does not say which of them hold numbers.
+    columns : sequence of str or mapping
+        Which columns to use, and their kinds if it is a mapping. A CSV file does not say which of
+        them hold numbers.
     """
 
     def __init__(
-        self, paths: Sequence[str], check_unchanged: Callable[[], None], columns: Sequence[str] | None = None
+        self, paths: Sequence[str], check_unchanged: Callable[[], None], columns: Columns = None
     ) -> None:
         self._csv = require("pyarrow.csv", "arrow")
         headers = [opening(path, partial(_header, path)) for path in paths]
@@ -58,34 +55,37 @@ class CsvSource(Table):
                 raise ArgumentError(f"{path} has another header than {paths[0]}.")
         self._header = headers[0]
         listed = _look_like_names(self._header)
+        if isinstance(columns, Schema) and columns.names is None and not columns.kinds:
+            columns = None
         if columns is None:
             raise ArgumentError(
                 "a CSV file does not say which of its columns hold numbers; choose columns"
                 + (f" among: {', '.join(self._header)}." if listed else ".")
             )
-        wanted = chosen_columns(columns, self._header, self._header, listed=listed)
+        present = [(name, ColumnType("unsaid")) for name in self._header]
+        encoding = resolve(columns, present, listed=listed)
         self._files: list[tuple[str, int]] = []
         n_rows = 0
         for path in paths:
             self._files.append((path, n_rows))
             n_rows += opening(path, partial(_count, path))
-        super().__init__(n_rows, wanted, check_unchanged=check_unchanged)
+        super().__init__(n_rows, encoding, check_unchanged=check_unchanged)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, path, first) for path, first in self._files]
 
     def _stream(self, path: str, first_row: int) -> Iterator[Piece]:
         for records in _rows(path):
-            yield Piece(first_row, len(records), partial(self._numbers, records))
+            yield Piece(first_row, len(records), partial(self._cells, records))
             first_row += len(records)
 
-    def _numbers(self, records: Records) -> Block:
+    def _cells(self, records: Records) -> Sequence[Cells]:
         texts = self._read(records.tidy(len(self._header)))
-        return [_parse(texts.column(name).combine_chunks()) for name in self._columns]
+        return [texts.column(name).combine_chunks() for name in self._encoding.raw]
 
     def _read(self, text: bytes) -> Any:
-        """Return the chosen columns as text, with null for what stands for a missing value."""
+        """Return the chosen columns as text."""
         arrow = require("pyarrow", "arrow")
         return self._csv.read_csv(
             arrow.py_buffer(text),
@@ -94,12 +94,22 @@ class CsvSource(Table):
             ),
             parse_options=self._csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
             convert_options=self._csv.ConvertOptions(
-                column_types=dict.fromkeys(self._columns, "string"),
-                include_columns=list(self._columns),
-                strings_can_be_null=True,
+                column_types=dict.fromkeys(self._encoding.raw, "string"),
+                include_columns=list(self._encoding.raw),
                 check_utf8=False,
             ),
         )
+
+
+def csv_names(path: str) -> list[str]:
+    """Return the names of a file's columns, if its first line looks like names."""
+    require("pyarrow", "arrow")
+    names: list[str] = opening(path, partial(_header, path))
+    if not _look_like_names(names):
+        raise ArgumentError(
+            f"the first line of {path} does not look like names of columns: is there a header?"
+        )
+    return names
 
 
 def _header(path: str) -> list[str]:
@@ -136,23 +146,3 @@ def _rows(path: str) -> Iterator[Records]:
 
 def _count(path: str) -> int:
     return sum(len(records) for records in _rows(path))
-
-
-def _parse(texts: Any) -> Array:
-    """Parse a column of text; where Arrow refuses a field, `_number` parses it, and agrees on all others."""
-    numbers = np.empty(len(texts))
-    for first in range(0, len(texts), _PARSED_AT_ONCE):
-        some = texts.slice(first, _PARSED_AT_ONCE)
-        try:
-            parsed = some.cast("float64").to_numpy(zero_copy_only=False)
-        except require("pyarrow", "arrow").ArrowInvalid:
-            parsed = [_number(text) for text in some.cast("binary").to_pylist()]
-        numbers[first : first + _PARSED_AT_ONCE] = parsed
-    return numbers
-
-
-def _number(text: bytes | None) -> float:
-    try:
-        return float("nan") if text is None else float(text)
-    except ValueError:
-        return float("nan")

@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._extras import require
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Report, RowTask, SourceError
 from dpcov.sources import _remote
 from dpcov.sources._scan import quietly
-from dpcov.sources._table import array_columns, check_shape
-from dpcov.sources.arrays import check_array, frame_columns
+from dpcov.sources._table import check_shape
+from dpcov.sources.arrays import array_encoding, check_array, frame_encoding
 from dpcov.sources.arrow import opening
+from dpcov.sources.encoding import Columns, Encoding
+from dpcov.sources.encoding.ids import find_ids
+from dpcov.sources.grouped import check_units
 
 _FAN_IN = 8
 
@@ -33,29 +37,34 @@ class DaskSource:
     ----------
     data : dask.dataframe.DataFrame or dask.array.Array
         Computed anew for each scan, unless it is persisted.
-    columns : sequence of str, optional
-        Which columns of a dataframe to use, all by default; for an array, their names.
+    columns : sequence of str or mapping, optional
+        Which columns of a dataframe to use, all by default, or for an array, their names; and their kinds, if
+        it is a mapping. Where one tells whose a row is, rows are shuffled so that each unit lies in one
+        partition.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         self._dask = require("dask", "dask")
         if hasattr(data, "chunks"):
             check_array(data.ndim, data.dtype)
-            self._columns = array_columns(columns, data.shape[1])
-            self._chosen = None
+            self._encoding = array_encoding(columns, data.shape[1], data.dtype)
             self._parts = list(data.rechunk({1: -1}).to_delayed()[:, 0])
         else:
-            self._columns = frame_columns(nw.from_native(data).collect_schema(), columns)
-            self._chosen = self._columns
-            self._parts = list(data[list(self._columns)].to_delayed())
+            self._encoding = frame_encoding(nw.from_native(data).collect_schema(), columns, data)
+            chosen, ids = data[list(self._encoding.raw)], find_ids(self._encoding)
+            if ids is not None:
+                chosen = chosen.shuffle(self._encoding.raw[ids[0]])
+            self._parts = list(chosen.to_delayed())
         measures = self._measure()
         self._lengths = [found.n_rows for found in measures]
         self._first_rows = [0, *accumulate(self._lengths)][:-1]
-        check_shape(self.n_rows, self._columns)
+        if self.grouped:
+            check_units(self.n_rows)
+        check_shape(self.n_rows, self._encoding)
 
     def _measure(self) -> list[_remote.Measure]:
         measure = self._dask.delayed(_remote.measure, pure=False)
-        nodes = [measure(part, self._chosen) for part in self._parts]
+        nodes = [measure(part, self._encoding) for part in self._parts]
         (found,) = opening("data", lambda: self._dask.compute(nodes))
         for measured in found:
             if measured.problem:
@@ -65,13 +74,28 @@ class DaskSource:
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
         return sum(self._lengths)
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several."""
+        return find_ids(self._encoding) is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
-        return self._columns
+        return self._encoding.columns
+
+    @property
+    def bounds(self) -> Array:
+        """The public lower and upper ends of the columns, which every row keeps."""
+        return self._encoding.bounds
 
     @property
     def in_memory(self) -> bool:
@@ -85,7 +109,7 @@ class DaskSource:
         packed = self._dask.delayed(_remote.keep, pure=False)(_remote.pack(task))
         run = self._dask.delayed(_remote.run, pure=False)
         leaves = [
-            run(part, self._chosen, length, packed, task.notes(first, length))
+            run(part, self._encoding, length, packed, task.notes(first, length))
             for part, length, first in zip(self._parts, self._lengths, self._first_rows, strict=True)
         ]
         total = _tree(leaves, self._dask.delayed(_remote.add, pure=False))

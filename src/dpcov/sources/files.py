@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dpcov._extras import require
-from dpcov.core import ArgumentError, RowTask, Source, SourceChangedError
+from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream
-from dpcov.sources._table import Table
-from dpcov.sources.arrow import batch_rows, is_number_or_null, numeric_columns, opening, pieces_of
-from dpcov.sources.csv_files import CsvSource
+from dpcov.sources._table import EncodedSource, Table
+from dpcov.sources.arrow import arrow_encoding, arrow_type, batch_rows, check_type, opening, pieces_of
+from dpcov.sources.csv_files import CsvSource, csv_names
+from dpcov.sources.encoding import Columns, ColumnType, Encoding
 
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -44,7 +45,7 @@ def is_paths(data: Any) -> bool:
     return isinstance(data, str | os.PathLike)
 
 
-def open_files(data: PathLike | Sequence[PathLike], columns: Sequence[str] | None) -> Source:
+def open_files(data: PathLike | Sequence[PathLike], columns: Columns) -> EncodedSource:
     """Return the source that reads files of one format, in the order of the list or of their names."""
     paths = find_files(data)
     suffixes = {Path(path).suffix.lower() for path in paths}
@@ -55,12 +56,7 @@ def open_files(data: PathLike | Sequence[PathLike], columns: Sequence[str] | Non
         return ArrowFileSource(paths, stamp, columns)
     if suffixes <= set(_CSV):
         return CsvSource(paths, stamp.check, columns)
-    known = ", ".join((*_PARQUET, *_ARROW, *_CSV))
-    for path in paths:
-        told = _NOT_READ.get(Path(path).suffix.lower())
-        if told:
-            raise ArgumentError(f"{path} is {told}. Files that can be read: {known}.")
-    raise ArgumentError(f"files must all be of one kind ({known}), got {', '.join(sorted(suffixes))}.")
+    raise _not_read(paths)
 
 
 def find_files(data: PathLike | Sequence[PathLike]) -> list[str]:
@@ -136,11 +132,11 @@ class ParquetSource(Table):
         Files with the same columns; their types may differ.
     stamp : FileStamp
         Notices changes.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Columns = None) -> None:
         self._parquet = require("pyarrow.parquet", "arrow")
         self._groups: list[_RowGroup] = []
         schemas = []
@@ -151,10 +147,10 @@ class ParquetSource(Table):
             for index in range(metadata.num_row_groups):
                 self._groups.append(_RowGroup(path, metadata, index, n_rows))
                 n_rows += metadata.row_group(index).num_rows
-        wanted = common_columns(paths, schemas, columns)
-        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
+        encoding = common_encoding(paths, schemas, columns)
+        super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, group) for group in self._groups]
 
@@ -164,12 +160,12 @@ class ParquetSource(Table):
             group.path, metadata=group.metadata, buffer_size=_READ_BUFFER, pre_buffer=False
         ) as file:
             batches = file.iter_batches(
-                batch_rows(len(self._columns)),
+                batch_rows(len(self._encoding.raw)),
                 row_groups=[group.index],
-                columns=list(self._columns),
+                columns=list(self._encoding.raw),
                 use_threads=False,
             )
-            yield from pieces_of(batches, self._columns, group.first_row)
+            yield from pieces_of(batches, self._encoding, group.first_row)
 
 
 class ArrowFileSource(Table):
@@ -181,25 +177,21 @@ class ArrowFileSource(Table):
         Files with the same columns; their types may differ.
     stamp : FileStamp
         Notices changes.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
     """
 
-    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, paths: Sequence[str], stamp: FileStamp, columns: Columns = None) -> None:
         self._arrow = require("pyarrow", "arrow")
-        schemas = [opening(path, partial(self._schema, path)) for path in paths]
-        wanted = common_columns(paths, schemas, columns)
+        schemas = [opening(path, partial(arrow_schema, path)) for path in paths]
+        encoding = common_encoding(paths, schemas, columns)
         self._parts: list[tuple[str, list[int], int]] = []
         n_rows = 0
         for path, schema in zip(paths, schemas, strict=True):
-            fields = [schema.get_field_index(name) for name in wanted]
+            fields = [schema.get_field_index(name) for name in encoding.raw]
             self._parts.append((path, fields, n_rows))
             n_rows += opening(path, partial(self._count, path, fields[:1]))
-        super().__init__(n_rows, wanted, check_unchanged=stamp.check)
-
-    def _schema(self, path: str) -> Any:
-        with self._arrow.OSFile(path) as file:
-            return self._arrow.ipc.open_file(file).schema
+        super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
     def _count(self, path: str, fields: list[int]) -> int:
         return sum(batch.num_rows for batch in self._batches(path, fields))
@@ -211,29 +203,57 @@ class ArrowFileSource(Table):
             for index in range(reader.num_record_batches):
                 yield reader.get_batch(index)
 
-    def _streams(self, task: RowTask) -> Sequence[Stream]:
+    def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [partial(self._stream, *part) for part in self._parts]
 
     def _stream(self, path: str, fields: list[int], first_row: int) -> Iterator[Piece]:
-        return pieces_of(self._batches(path, fields), self._columns, first_row)
+        return pieces_of(self._batches(path, fields), self._encoding, first_row)
 
 
-def common_columns(
-    paths: Sequence[str], schemas: Sequence[Any], columns: Sequence[str] | None
-) -> tuple[str, ...]:
-    """Return which columns to use; every file must have them as numbers, of whatever type.
+def arrow_schema(path: str) -> Any:
+    """Return the columns and types of a file in the Arrow IPC format."""
+    arrow = require("pyarrow", "arrow")
+    with arrow.OSFile(path) as file:
+        return arrow.ipc.open_file(file).schema
+
+
+def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Columns) -> Encoding:
+    """Return how to read files; every file must have the columns, each in types that its kind reads.
 
     One missing value turns a column of whole numbers into floats, and a file of missing values alone has no
     type: what a file's type is may depend on rows, and numbers of all types are read as float64.
     """
-    wanted = numeric_columns(schemas, columns)
+    encoding = arrow_encoding(schemas, columns)
     for path, schema in zip(paths, schemas, strict=True):
-        for name in wanted:
+        for name, kind in zip(encoding.raw, encoding.kinds, strict=True):
             index = schema.get_field_index(name)
-            found = schema.field(index).type if index >= 0 else "missing"
-            if index < 0 or not is_number_or_null(found):
-                raise ArgumentError(
-                    f"column {name} is {found} in {path}; it must hold numbers in every file."
-                )
-    return wanted
+            if index < 0:
+                raise ArgumentError(f"column {name} is missing in {path}; it must be in every file.")
+            check_type(path, name, kind, schema.field(index).type)
+    return encoding
+
+
+def column_types(data: PathLike | Sequence[PathLike]) -> list[tuple[str, ColumnType, str]]:
+    """Return the name, meaning and type of each column of files; no row is looked at."""
+    path = find_files(data)[0]
+    suffix = Path(path).suffix.lower()
+    if suffix in _CSV:
+        return [(name, ColumnType("unsaid"), "a CSV file tells no types") for name in csv_names(path)]
+    if suffix in _PARQUET:
+        schema = opening(path, partial(require("pyarrow.parquet", "arrow").read_schema, path))
+    elif suffix in _ARROW:
+        schema = opening(path, partial(arrow_schema, path))
+    else:
+        raise _not_read([path])
+    return [(field.name, arrow_type(field.type), str(field.type)) for field in schema]
+
+
+def _not_read(paths: Sequence[str]) -> ArgumentError:
+    known = ", ".join((*_PARQUET, *_ARROW, *_CSV))
+    for path in paths:
+        told = _NOT_READ.get(Path(path).suffix.lower())
+        if told:
+            return ArgumentError(f"{path} is {told}. Files that can be read: {known}.")
+    suffixes = sorted({Path(path).suffix.lower() for path in paths})
+    return ArgumentError(f"files must all be of one kind ({known}), got {', '.join(suffixes)}.")

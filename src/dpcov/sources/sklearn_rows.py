@@ -21,7 +21,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError
-from dpcov.sources.arrays import to_numbers
+from dpcov.sources.encoding.cells import series_cells
 
 Rows = nw.DataFrame[Any] | NDArray[Any]
 
@@ -54,7 +54,7 @@ def read_rows(X: Any) -> Rows:
 def to_matrix(rows: Rows) -> Array:
     """Return rows as one array of floats; a missing value is NaN."""
     if isinstance(rows, nw.DataFrame):
-        columns = [to_numbers(rows.get_column(name)) for name in rows.columns]
+        columns = [series_cells(rows.get_column(name)) for name in rows.columns]
         return _floats(np.column_stack(columns))
     return _floats(rows)
 
@@ -82,7 +82,7 @@ def read_target(y: Any, n_rows: int) -> tuple[Array, str]:
         name = series.name if isinstance(series.name, str) else ""
         if not (series.dtype.is_numeric() or isinstance(series.dtype, nw.Boolean)):
             raise ArgumentError(f"y must hold real numbers, got dtype {series.dtype}.")
-        values = to_numbers(series)
+        values = series_cells(series)
     else:
         values = _as_array(y)
         _check_dtype(values.dtype, "y")

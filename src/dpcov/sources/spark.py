@@ -22,12 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov._extras import require
+from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Report, RowTask, SourceChangedError, SourceError
 from dpcov.sources import _remote
 from dpcov.sources._scan import quietly, scan_streams
 from dpcov.sources._table import check_shape
-from dpcov.sources.arrays import frame_columns
+from dpcov.sources.arrays import frame_encoding
 from dpcov.sources.arrow import opening, pieces_of
+from dpcov.sources.encoding import Columns, Encoding
+from dpcov.sources.encoding.ids import find_ids
+from dpcov.sources.grouped import check_units
 
 _SENT_AT_ONCE = 1 << 16
 _CHANGED = -1
@@ -41,11 +45,13 @@ class SparkSource:
     ----------
     data : pyspark.sql.DataFrame
         Computed anew for each scan, unless it is cached.
-    columns : sequence of str, optional
-        Which columns to use; all of them by default.
+    columns : sequence of str or mapping, optional
+        Which columns to use, and their kinds if it is a mapping; all of them by default.
+        Where one tells whose a row is, rows are repartitioned so that each unit lies in one partition, which
+        must fit into the memory of a worker.
     """
 
-    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, data: Any, columns: Columns = None) -> None:
         require("pyspark", "spark")
         require("pyarrow", "spark")
         if not hasattr(data, "toArrow"):
@@ -55,29 +61,56 @@ class SparkSource:
         if len(set(data.columns)) != len(data.columns):
             raise ArgumentError("data has two columns of the same name; rename one first.")
         schema = opening("data", lambda: nw.from_native(data).collect_schema(), _HINT)
-        self._columns = frame_columns(schema, columns)
+        self._encoding = frame_encoding(schema, columns)
         # Plain names: Spark itself stumbles over a dot in a column's name.
-        self._names = tuple(f"x{i}" for i in range(len(self._columns)))
+        self._names = tuple(f"x{i}" for i in range(len(self._encoding.raw)))
         self._data = data.select(
-            *(_column(data, old).alias(new) for old, new in zip(self._columns, self._names, strict=True))
+            *(_column(data, old).alias(new) for old, new in zip(self._encoding.raw, self._names, strict=True))
         )
+        ids = find_ids(self._encoding)
+        if ids is not None:
+            # A number of partitions that is asked for is one that Spark keeps.
+            parts = int(data.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+            self._data = self._data.repartition(parts, self._names[ids[0]])
         self._lengths = self._count()
-        check_shape(self.n_rows, self._columns)
+        if ids is not None:
+            check_units(self.n_rows)
+        check_shape(self.n_rows, self._encoding)
 
     def _count(self) -> dict[int, int]:
-        counted = self._data.mapInArrow(_count, "partition bigint, rows bigint")
+        names, encoding = self._names, self._encoding
+
+        def count(batches: Iterator[Any]) -> Iterator[Any]:
+            return _count(batches, names, encoding)
+
+        counted = self._data.mapInArrow(count, "partition bigint, rows bigint")
         found = opening("data", counted.toArrow, _HINT).sort_by("partition").to_pydict()
         return dict(zip(found["partition"], found["rows"], strict=True))
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows."""
+        """The public number of rows; if they are grouped, that of units."""
         return sum(self._lengths.values())
+
+    @property
+    def encoding(self) -> Encoding:
+        """Which columns are read, and the numbers that a row of them becomes."""
+        return self._encoding
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in units of several."""
+        return find_ids(self._encoding) is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The public column names."""
-        return self._columns
+        return self._encoding.columns
+
+    @property
+    def bounds(self) -> Array:
+        """The public lower and upper ends of the columns, which every row keeps."""
+        return self._encoding.bounds
 
     @property
     def in_memory(self) -> bool:
@@ -106,7 +139,7 @@ class SparkSource:
 
     def _runner(self, task: RowTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """Return the function that Spark sends to its workers, with all that it needs."""
-        names, packed = self._names, _remote.pack(task)
+        names, encoding, packed = self._names, self._encoding, _remote.pack(task)
         first_rows = [0, *accumulate(self._lengths.values())][:-1]
         parts = {
             index: _Part(index, length, task.notes(first, length))
@@ -115,7 +148,7 @@ class SparkSource:
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             index = _partition()
-            return _run(batches, names, parts.get(index) or _Part(index), packed)
+            return _run(batches, names, encoding, parts.get(index) or _Part(index), packed)
 
         return run
 
@@ -149,17 +182,41 @@ def _batch(**columns: Any) -> Any:
     return arrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _count(batches: Iterator[Any]) -> Iterator[Any]:
-    n_rows = sum(batch.num_rows for batch in batches)
+def _table(batches: Iterator[Any], names: Sequence[str], encoding: Encoding) -> Any:
+    """Return a whole partition, its columns under their own names."""
+    arrow = require("pyarrow", "spark")
+    found = list(batches)
+    if not found:
+        return arrow.table({raw: arrow.nulls(0) for raw in encoding.raw})
+    return arrow.Table.from_batches(found).select(list(names)).rename_columns(list(encoding.raw))
+
+
+def _count(batches: Iterator[Any], names: Sequence[str], encoding: Encoding) -> Iterator[Any]:
+    if find_ids(encoding) is not None:
+        n_rows = quietly(
+            lambda: _remote.count_units(_table(batches, names, encoding), encoding),
+            lambda kind: SourceError(f"a partition could not be read ({kind})."),
+        )
+    else:
+        n_rows = sum(batch.num_rows for batch in batches)
     yield _batch(partition=[_partition()], rows=[n_rows])
 
 
-def _run(batches: Iterator[Any], names: Sequence[str], part: _Part, packed: bytes) -> Iterator[Any]:
+def _run(
+    batches: Iterator[Any], names: Sequence[str], encoding: Encoding, part: _Part, packed: bytes
+) -> Iterator[Any]:
     """Run a task over one partition; an error is told by its type, and Spark may try again."""
 
     def total_of_rows() -> NDArray[np.int64]:
         task: RowTask = pickle.loads(packed).with_notes(part.notes)  # noqa: S301  (packed by `pack`)
-        return scan_streams(task, [lambda: pieces_of(batches, names)], part.n_rows, threads=1)
+        if find_ids(encoding) is not None:
+            whole = _table(batches, names, encoding)
+            total = _remote.run_units(whole, encoding, task, part.n_rows)
+            if total is None:
+                raise SourceChangedError("a partition has not as many units as when the table was opened.")
+            return total
+        streams = [lambda: pieces_of(batches, encoding, names=names)]
+        return scan_streams(task, streams, part.n_rows, encoding, threads=1)
 
     try:
         total = quietly(total_of_rows, lambda kind: SourceError(f"a partition could not be read ({kind})."))

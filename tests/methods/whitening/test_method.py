@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -256,13 +255,9 @@ def test_what_is_told_saves_budget() -> None:
     rows = table(condition=1e3)
     plain = release(rows)
     guaranteed = release(rows, m=60.0, alpha=0.5, beta=0.01)
-    assert guaranteed.diagnostics["tail_share_at_most"] == pytest.approx(0.0101 / 60)
     assert guaranteed.diagnostics["released_share"] > plain.diagnostics["released_share"]
     assert relative_error(guaranteed.second_moment().values, second_moment(rows)) < 0.03
-    # The region of the paper: sqrt(m (1 + alpha)) times the root mean square of a coordinate, not looked for.
-    assert guaranteed.diagnostics["radius"] == pytest.approx(math.sqrt(60 * 1.5))
     assert "histogram of the norms" not in {charge.purpose for charge in guaranteed.receipt.charges}
-    assert "tail_share_at_most" not in release(rows, m=60.0).diagnostics
 
 
 @pytest.mark.parametrize(
@@ -274,6 +269,7 @@ def test_what_is_told_saves_budget() -> None:
         ({"radius": 10.0}, "takes no radius"),
         ({"least_eigenvalue": 1.0}, "takes no least_eigenvalue"),
         ({"m": 0}, "m must"),
+        ({"m": 0.5}, "m must"),
         ({"alpha": 0.3}, "need m"),
         ({"beta": 0.3}, "need m"),
         ({"m": 50, "beta": 1.0}, "beta"),

@@ -8,10 +8,18 @@ from helpers.scripted_bits import Script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from dpcov.core.entropy import SeededBits
 from dpcov.paper.queries import groups as groups_module
-from dpcov.paper.queries.groups import SLACK, agreeing_pairs, group_eigenvalues, random_groups, random_order
+from dpcov.paper.queries.groups import (
+    SLACK,
+    agreeing_groups,
+    compared_groups,
+    group_eigenvalues,
+    random_groups,
+    random_order,
+)
 
 
 def naive_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -26,7 +34,12 @@ def naive_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def count(grams: NDArray[np.int64], distance: float) -> int:
-    return int(np.triu(agreeing_pairs(grams, distance), 1).sum())
+    """Pairs that agree, of all that there are."""
+    return (int(agreeing_groups(grams, distance, len(grams)).sum()) - len(grams)) // 2
+
+
+def agree(first: NDArray[np.int64], second: NDArray[np.int64], distance: float) -> bool:
+    return count(np.array([first, second]), distance) == 1
 
 
 def test_groups_are_of_equal_size_and_cover_what_they_can() -> None:
@@ -46,7 +59,7 @@ def test_every_position_is_equally_likely_in_every_group() -> None:
     assert np.abs(counts - 1000).max() < 130
 
 
-def test_agreeing_pairs_match_the_definition() -> None:
+def test_agreeing_groups_match_the_definition() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(12, 40, 3)) * 1000
     rows[3] *= 2
@@ -114,10 +127,9 @@ def test_groups_that_agree_are_certainly_close(seed: int, d: int, digits: float,
     rows = np.rint(rng.normal(size=(2, 3 * d + 2, d)) @ shape.T * 2**20).astype(np.int64)
     grams = np.einsum("tni,tnj->tij", rows, rows)
     grams = np.concatenate([grams, grams[:1] + np.eye(d, dtype=np.int64) * int(rng.integers(1000))])
-    agree = agreeing_pairs(grams, distance)
     sure = Fraction(SLACK) * (1 + Fraction(distance))
     for s, t in ((0, 1), (0, 2), (1, 2)):
-        if agree[s, t]:
+        if agree(grams[s], grams[t], distance):
             assert within(grams[s], grams[t], sure)
 
 
@@ -132,10 +144,10 @@ def test_what_float64_cannot_tell_does_not_agree(monkeypatch: pytest.MonkeyPatch
         rows = np.rint(rng.normal(size=(2, 8, 3)) @ shape.T * 2**22 * 20).astype(np.int64)
         grams = np.einsum("tni,tnj->tij", rows, rows)
         assert not within(grams[0], grams[1], Fraction(SLACK) * 2)
-        assert not agreeing_pairs(grams, 1.0)[0, 1]
+        assert not agree(grams[0], grams[1], 1.0)
         with monkeypatch.context() as without:
             without.setattr(groups_module, "_CERTIFIED", 1e9)
-            fooled += bool(agreeing_pairs(grams, 1.0)[0, 1])
+            fooled += agree(grams[0], grams[1], 1.0)
     # All three where this was written; last bits may differ elsewhere.
     assert fooled > 0
 
@@ -147,7 +159,7 @@ def test_a_root_too_large_for_float64_gives_no_warning() -> None:
     rows = np.rint(lower / np.linalg.norm(lower, axis=1, keepdims=True) * 2**20).astype(np.int64)
     grams = np.array([rows @ rows.T] * 2)
     assert np.abs(np.linalg.inv(np.linalg.cholesky(grams[0].astype(np.float64)))).max() > 1e100
-    assert (agreeing_pairs(grams, 1.0) == np.eye(2, dtype=np.bool_)).all()
+    assert not agree(grams[0], grams[1], 1.0)
 
 
 @pytest.mark.parametrize("distance", [1e-300, 1e-12, 1.0, 1e6])
@@ -157,11 +169,76 @@ def test_no_matrix_makes_the_comparison_fail(distance: float) -> None:
         [[0, 0], [0, 0]], [[top, 0], [0, 0]], [[top, top], [top, top]], [[1, 0], [0, top]],
         [[top, top - 1], [top - 1, top]], [[1, 1], [1, 1]], [[1, 0], [0, 1]], [[3, -2], [-2, 5]],
     ]  # fmt: skip
-    agree = agreeing_pairs(np.array(matrices, dtype=np.int64), distance)
-    assert (agree == agree.T).all()
-    assert agree.diagonal().all()
+    grams = np.array(matrices, dtype=np.int64)
+    for compared in (3, 5, len(grams)):
+        counts = agreeing_groups(grams, distance, compared)
+        assert counts.shape == (8,)
+        assert (counts >= 1).all()
+        assert counts[[0, 1, 2, 5]].tolist() == [1, 1, 1, 1]
 
 
 def test_equal_words_are_drawn_again() -> None:
     bits = Script([5, 5, 1], [3, 2, 1])
     assert random_order(bits, 3).tolist() == [2, 1, 0]
+
+
+def naive_counts(grams: NDArray[np.int64], distance: float, reach: int) -> list[int]:
+    """Each with itself and with `reach` others on either side of a ring, from the definition."""
+    n = len(grams)
+    return [
+        1
+        + sum(
+            naive_distance(grams[t].astype(float), grams[(t + k) % n].astype(float)) <= distance
+            for k in (*range(-reach, 0), *range(1, reach + 1))
+        )
+        for t in range(n)
+    ]
+
+
+@pytest.mark.parametrize("n_groups", [12, 13])
+def test_each_group_is_compared_with_those_beside_it_on_a_ring(n_groups: int) -> None:
+    rng = np.random.default_rng(4)
+    rows = np.rint(rng.normal(size=(n_groups, 30, 2)) * 1000 * rng.uniform(0.8, 1.25, (n_groups, 1, 1)))
+    grams = np.einsum("tni,tnj->tij", rows, rows).astype(np.int64)
+    for reach in (1, 2, 5):
+        for distance in (0.2, 0.6, 1.2):
+            expected = naive_counts(grams, distance, reach)
+            assert agreeing_groups(grams, distance, 2 * reach + 1).tolist() == expected
+    assert len(set(naive_counts(grams, 0.6, 5))) > 2
+
+
+def test_replacing_a_group_touches_as_many_others_as_it_is_compared_with() -> None:
+    rng = np.random.default_rng(5)
+    rows = np.rint(rng.normal(size=(41, 60, 2)) * 1000)
+    grams = np.einsum("tni,tnj->tij", rows, rows).astype(np.int64)
+    before = agreeing_groups(grams, 1.0, 9)
+    assert before.mean() > 8
+    for place in (0, 1, 20, 40):
+        changed = grams.copy()
+        changed[place] = 0
+        moved = before - agreeing_groups(changed, 1.0, 9)
+        others = np.delete(moved, place)
+        assert set(others.tolist()) <= {0, 1}
+        assert others.sum() == moved[place] == before[place] - 1 <= 8
+
+
+@pytest.mark.parametrize("n_groups", [2000, 10**5, 10**6])
+def test_so_many_compared_groups_speak_for_all(n_groups: int) -> None:
+    delta = Fraction(1, 10**4)
+    compared = compared_groups(n_groups, delta)
+    others = compared - 1
+    assert others % 2 == 0
+    assert compared < n_groups
+    # More than six tenths of those compared agree, two of them beyond doubt, and at most half of all do.
+    half = (n_groups - 1) // 2
+    least = (6 * compared) // 10 + 1 - 2
+    chance = hypergeom(n_groups - 1, half, others).sf(least - 1)
+    assert 0 < (n_groups + 1) * chance <= float(delta) / 100
+    # With a quarter of them that would not hold.
+    fewer = others // 4
+    chance = hypergeom(n_groups - 1, half, fewer).sf((6 * (fewer + 1)) // 10 - 2)
+    assert (n_groups + 1) * chance > float(delta) / 100
+
+
+def test_few_groups_are_all_compared() -> None:
+    assert [compared_groups(n, Fraction(1, 10**6)) for n in (2, 100, 1000)] == [2, 100, 1000]

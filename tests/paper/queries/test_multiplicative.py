@@ -6,13 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.paper_lines import algorithm_3_weights
+from helpers.paper_lines import weighted_mean as reference_mean
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from dpcov.core.entropy import SeededBits
-from dpcov.paper.queries.groups import agreeing_pairs
+from dpcov.paper.queries.groups import agreeing_groups
 from dpcov.paper.queries.multiplicative import (
     LEAST_AGREEMENT,
     _arithmetic_delta,
@@ -36,13 +38,38 @@ def bits(seed: int = 0) -> SeededBits:
     return SeededBits(np.random.default_rng(seed))
 
 
-def weighted_mean(grams: Grams, distance: float) -> tuple[Matrix, float, float]:
-    """The paper's S, the sum of its weights and Q, straight from lines 5 to 16."""
-    agree = agreeing_pairs(grams, distance)
-    shares = agree.sum(axis=1) / len(grams)
-    weights = np.minimum(1.0, 10 * np.maximum(0.0, shares - 0.6))
-    mean = np.tensordot(weights, grams.astype(np.float64), 1) / max(weights.sum(), 1e-300)
-    return mean, float(weights.sum()), float(shares.mean())
+TINY = Fraction(1, 1 << 80)
+
+
+def weighted_mean(grams: Grams, distance: float, compared: int | None = None) -> tuple[Matrix, float, float]:
+    """The library's own S, from a release with hardly any noise, the sum of the paper's weights, and Q."""
+    compared = compared or len(grams)
+    agreeing = agreeing_groups(grams, distance, compared)
+    mean = noisy_weighted_mean(bits(), grams, agreeing, compared, group_size=1, scale=TINY)
+    total = sum(algorithm_3_weights(agreeing.tolist(), compared))
+    return mean, total, float(agreeing.mean() / compared)
+
+
+@pytest.mark.parametrize("compared", [10, 20, 37, 1001])
+def test_the_weights_of_a_release_are_those_of_algorithm_3(compared: int) -> None:
+    # Of a group that agrees with k of so many the release is its matrix; beside another, both show.
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        agreeing = rng.integers(int(0.55 * compared), compared + 1, size=5)
+        agreeing[0] = compared
+        grams = (rng.integers(1, 1 << 20, size=(5, 1)) * np.ones((1, 1), dtype=np.int64)).reshape(5, 1, 1)
+        found = noisy_weighted_mean(bits(), grams, agreeing, compared, group_size=4, scale=TINY)
+        weights = algorithm_3_weights(agreeing.tolist(), compared)
+        expected = reference_mean(grams / 4, weights)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-5)
+
+
+def test_weights_at_the_ends_of_their_slope() -> None:
+    # Of ten: six and fewer weigh nothing, seven and more all.
+    grams = np.array([[[1 << 30]], [[1 << 40]]], dtype=np.int64)
+    for k, share in ((0, 0.0), (1, 0.0), (6, 0.0), (7, 0.5), (8, 0.5), (10, 0.5)):
+        found = noisy_weighted_mean(bits(), grams, np.array([10, k]), 10, group_size=1, scale=TINY)[0, 0]
+        assert found == pytest.approx((1 - share) * 2**30 + share * 2**40)
 
 
 def spectral_change(before: Matrix, after: Matrix) -> float:
@@ -50,16 +77,18 @@ def spectral_change(before: Matrix, after: Matrix) -> float:
     return float(np.linalg.norm(root @ after @ root.T - np.eye(len(before)), 2))
 
 
-def worst_change(grams: Grams, replacements: list[tuple[int, Grams]], distance: float) -> float:
+def worst_change(
+    grams: Grams, replacements: list[tuple[int, Grams]], distance: float, compared: int | None = None
+) -> float:
     """The largest change that replacing one group makes, and a check of what the proof says on the way."""
-    before, total, share = weighted_mean(grams, distance)
+    before, total, share = weighted_mean(grams, distance, compared)
     assert share >= float(LEAST_AGREEMENT)
     assert total >= len(grams) / 2 - 1e-9
     worst = 0.0
     for place, other in replacements:
         changed = grams.copy()
         changed[place] = other
-        after, other_total, _ = weighted_mean(changed, distance)
+        after, other_total, _ = weighted_mean(changed, distance, compared)
         assert abs(other_total - total) <= 11 + 1e-9
         worst = max(worst, spectral_change(before, after))
     return worst
@@ -73,16 +102,19 @@ def three_clusters(d: int, distance: float, sizes: tuple[int, int, int]) -> Gram
     return result
 
 
+@pytest.mark.parametrize("compared", [None, 201])
 @pytest.mark.parametrize(("d", "distance"), [(1, 0.25), (1, 1.0), (2, 0.5)])
-def test_replacing_a_group_moves_the_mean_by_at_most_g(d: int, distance: float) -> None:
+def test_replacing_a_group_moves_the_mean_by_at_most_g(d: int, distance: float, compared: int | None) -> None:
     # With 40% in the middle the ends sit at 7/10 agreement, where one group less costs each of them 10/T.
     grams = three_clusters(d, distance, (104, 78, 78))
+    if compared is not None:
+        grams = np.random.default_rng(6).permutation(grams)
     far = np.eye(d, dtype=np.int64) << 50
-    others = [far, np.zeros((d, d), dtype=np.int64), grams[110], grams[-1]]
+    others = [far, np.zeros((d, d), dtype=np.int64), grams.min(axis=0), grams.max(axis=0)]
     replacements = [(place, other) for place in (0, 110, 259) for other in others]
     change = _spectral_change(len(grams), distance)
     assert change is not None
-    worst = worst_change(grams, replacements, distance)
+    worst = worst_change(grams, replacements, distance, compared)
     assert worst <= change
     # Were it divided by 100, this very neighbour would refute it.
     assert worst > change / 100
@@ -98,7 +130,7 @@ def test_replacing_a_group_of_random_ones_moves_the_mean_by_at_most_g(
         rng.normal(size=(60, 40 * d, d)) * 1000 * (1 + distance) ** rng.uniform(-0.5, 0.5, (60, 1, 1))
     )
     grams = np.einsum("tni,tnj->tij", rows, rows).astype(np.int64)
-    if weighted_mean(grams, distance)[2] < float(LEAST_AGREEMENT):
+    if agreeing_groups(grams, distance, 60).mean() < float(LEAST_AGREEMENT) * 60:
         return
     other = np.rint(rng.normal(size=(d, d)) * 10 ** rng.uniform(0, 8))
     replacements = [(int(rng.integers(60)), (other @ other.T).astype(np.int64)), (0, grams[1] * 0)]
@@ -110,9 +142,7 @@ def test_replacing_a_group_of_random_ones_moves_the_mean_by_at_most_g(
 def test_the_mean_of_the_shares_is_the_score_even_with_singular_groups() -> None:
     grams = three_clusters(1, 0.5, (100, 0, 0))
     grams[:5] = 0
-    agree = agreeing_pairs(grams, 0.5)
-    assert agree.diagonal().all()
-    assert agree[:5].sum() == 5
+    assert agreeing_groups(grams, 0.5, 100).tolist() == [1] * 5 + [95] * 95
     _, total, share = weighted_mean(grams, 0.5)
     assert share == pytest.approx((5 + 95 * 95) / 100**2)
     assert total == 95
@@ -198,9 +228,10 @@ def test_what_arithmetic_costs_is_paid_for_or_refused() -> None:
         assert 2 * cost <= float(_arithmetic_delta(3, epsilon)) <= 2 * cost + 9 * 2 / 2**60
     assert groups_needed(3, 0.2, Fraction(1), Fraction(1, 10**18)) is None
     assert groups_needed(3, 0.2, Fraction(1000), DELTA) is None
-    tiny = _arithmetic_delta(1, Fraction(1)) + Fraction(1, 10**400)
-    assert multiplicative_noise_scale(10**6, 1, 0.2, Fraction(1), tiny) is not None
-    assert multiplicative_noise_scale(10**6, 1, 0.2, Fraction(1), _arithmetic_delta(1, Fraction(1))) is None
+    # A hundredth of delta is for the choice of compared groups.
+    just = _arithmetic_delta(1, Fraction(1)) * Fraction(100, 99)
+    assert multiplicative_noise_scale(10**6, 1, 0.2, Fraction(1), just + Fraction(1, 10**400)) is not None
+    assert multiplicative_noise_scale(10**6, 1, 0.2, Fraction(1), just) is None
 
 
 def test_the_noise_is_normal_to_the_last_bits() -> None:
@@ -226,10 +257,12 @@ def test_the_noise_is_normal_to_the_last_bits() -> None:
 def released(root: Matrix, scale: Fraction, draws: int) -> Matrix:
     """Whitened releases of groups that all equal ``root root^T``."""
     gram = (root @ root.T).astype(np.int64)
-    grams, agree = np.repeat(gram[None], 3, axis=0), np.ones((3, 3), dtype=np.bool_)
+    grams, agreeing = np.repeat(gram[None], 3, axis=0), np.full(3, 3)
     source = bits(2)
     inverse = np.linalg.inv(np.linalg.cholesky(gram.astype(np.float64)))
-    matrices = np.array([noisy_weighted_mean(source, grams, agree, 1, scale) for _ in range(draws)])
+    matrices = np.array(
+        [noisy_weighted_mean(source, grams, agreeing, 3, group_size=1, scale=scale) for _ in range(draws)]
+    )
     assert (matrices == matrices.transpose(0, 2, 1)).all()
     assert (matrices * 2**20 == np.rint(matrices * 2**20)).all()
     whitened: Matrix = inverse @ matrices @ inverse.T
@@ -279,6 +312,6 @@ def test_no_matrix_makes_root_or_release_fail(matrix: Matrix) -> None:
     integers = matrix.astype(np.int64)
     root = _integer_cholesky(integers.astype(object))
     assert root.shape == matrix.shape
-    agree = np.ones((2, 2), dtype=np.bool_)
-    result = noisy_weighted_mean(bits(), np.array([integers, integers]), agree, 5, Fraction(1, 10))
+    pair = np.array([integers, integers])
+    result = noisy_weighted_mean(bits(), pair, np.full(2, 2), 2, group_size=5, scale=Fraction(1, 10))
     assert np.isfinite(result).all()

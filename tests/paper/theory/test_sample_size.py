@@ -131,6 +131,25 @@ def test_rows_for_a_distribution(law: EllipsoidSurface) -> None:
         assert law.m1**2 / (1 - part) <= 1.5 * m
 
 
+def test_rows_for_an_ellipsoid_by_hand() -> None:
+    # d = 2, half-axes 1 and 0.01: eigenvalues 1/2 and 1/2 * 10^-4, R = 1. m = 3 told, gamma = 0.44: g = 0.2.
+    law = EllipsoidSurface(np.diag([1.0, 1e-4]))
+    rho, g = 2.0, 0.2
+    # The sample's least eigenvalue may be lower by 1 - g, and alpha = 1/2 of a direction be in the tail.
+    kappa, rounds = 1.0 / (0.5 * 0.5e-4 * (1 - g)), 0
+    while kappa > 550 * 3:
+        kappa, rounds = kappa * 3 / 7, rounds + 1
+    assert rounds == 5
+    share = math.sqrt((rounds + 1) / rho)
+    for_release = kappa * (2 + math.sqrt(2 * math.log(2 / 0.0125))) * share / g
+    for_rounds = (2 + math.sqrt(2 * math.log(2 / (0.0125 / rounds)))) * share * 3 * 1000
+    sample = math.ceil((4 / g**2 + 2 * 3 / (3 * g)) * math.log(4 / 0.0125))
+    assert law.subsample_size(g, 0.0125) == sample
+    found = distribution_rows(law, (1 + g) ** 2 - 1, rho, m=3).rows
+    assert found == pytest.approx(math.ceil(max(sample, for_release, for_rounds)), abs=1)
+    assert for_release > max(sample, for_rounds)
+
+
 def test_a_smaller_m_needs_fewer_rows() -> None:
     law = EllipsoidSurface(np.diag(np.logspace(0, -6, 10)))
     assert distribution_rows(law, 0.1, 0.5, m=law.m1**2).rows < distribution_rows(law, 0.1, 0.5).rows

@@ -9,6 +9,7 @@ import enum
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
+from dpcov.core.units import Units
 
 _LARGEST_RADIUS = 1e140
 
@@ -147,6 +149,7 @@ class Gram(GaussianQuery):
     True
     """
 
+    takes_units: ClassVar[bool] = True
     clipping: Clipping
     rho: Number
     purpose: str
@@ -213,9 +216,9 @@ class _GramWorker:
         )
         self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         del first_row
-        self._sum.add(*self._rows.load(block))
+        self._sum.add(*self._rows.load(block, units=units))
 
     def total(self) -> NDArray[np.int64]:
         return self._sum.total()
@@ -238,18 +241,25 @@ class LatticeRows:
         self.mapped = MappedRows(clipping.lattice_map, capacity)
 
     def load(
-        self, block: Block, shrinking: NDArray[np.float64] | float = 1.0
+        self,
+        block: Block,
+        shrinking: NDArray[np.float64] | float = 1.0,
+        units: Units | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the integer rows, shape (d, rows), and their exact squared norms.
+        """Return the integer rows, shape (d, rows), and their exact squared norms; of units, these add up.
 
-        Every row is multiplied by its `shrinking` before it is clipped.
+        Every row is multiplied by its `shrinking` before it is clipped, or by the weight of its unit.
         """
         # Warnings would tell about rows.
         with np.errstate(all="ignore"):
             rows, clipping, lattice = self.mapped, self._clipping, self._lattice
             rows.load(block, constant=self._constant)
-            norms = np.sqrt(np.maximum(rows.squares, 1.0))
-            unclipped = rows.scaled(lattice.clip / clipping.radius) * shrinking
+            squares, exponent = rows.squares, rows.shift
+            if units is not None:
+                squares, exponent = units.joint(squares, exponent)
+                shrinking = units.weights
+            norms = np.sqrt(np.maximum(squares, 1.0))
+            unclipped = rows.scaled(lattice.clip / clipping.radius, exponent) * shrinking
             whole = lattice.clip / norms
             if clipping.rule is Rule.SHRINK:
                 factor = np.minimum(unclipped, whole)
@@ -259,7 +269,9 @@ class LatticeRows:
                 factor = whole
             else:
                 factor = np.where(unclipped > whole, whole, 0.0)
-            squares = rows.round_to_lattice(factor, lattice.bound)
+            if units is not None:
+                factor = units.row_factors(factor, rows.shift, exponent)
+            squares = rows.round_to_lattice(factor, lattice.bound, units)
             return rows.values, squares
 
 
@@ -273,7 +285,7 @@ class GramSum:
         self._trace, self._rows = 0.0, 0
 
     def add(self, values: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
-        """Add integer rows, shape (d, rows), with these exact squared norms."""
+        """Add integer rows, shape (d, rows), with these exact squared norms, of rows or of units."""
         if self._rows + len(squares) > self._exact_rows:
             self._move()
         add_gram(self._partial, values)

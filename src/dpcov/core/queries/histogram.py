@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from dpcov.core.noise import rounded_gaussian, rounded_variance
 from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
+from dpcov.core.units import Units
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ class NormHistogram(GaussianQuery):
     True
     """
 
+    takes_units: ClassVar[bool] = True
     lattice_map: LatticeMap
     grid: LogNormGrid
     rho: Number
@@ -191,6 +194,7 @@ class RowsBeyond(GaussianQuery):
     True
     """
 
+    takes_units: ClassVar[bool] = True
     lattice_map: LatticeMap
     grid: LogNormGrid
     first_bin: int
@@ -253,12 +257,16 @@ class _LogNormWorker:
         self._unit_square = float(mantissa * mantissa)
         self._counts = np.zeros(task.grid.n_bins, dtype=np.int64)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         del first_row
         with np.errstate(all="ignore"):
             rows, grid = self._rows, self._task.grid
             rows.load(block, constant=self._task.constant)
-            bins = grid.locate(rows.squares * self._unit_square, rows.shift + self._exponent)
+            squares, exponent = rows.squares, rows.shift
+            if units is not None:
+                squares, exponent = units.joint(squares, exponent)
+                squares = squares / np.maximum(units.counts, 1) if units.even else squares
+            bins = grid.locate(squares * self._unit_square, exponent + self._exponent)
         self._counts += np.bincount(bins, minlength=grid.n_bins)
 
     def total(self) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpcov.core.lattice import Block
 from dpcov.core.tasks import RowTask, RowWorker
+from dpcov.core.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,9 @@ class _JointWorker:
     def __init__(self, task: JointTask) -> None:
         self._workers = [part.worker() for part in task.tasks]
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         for worker in self._workers:
-            worker.add(block, first_row)
+            worker.add(block, first_row, units)
 
     def total(self) -> NDArray[np.int64]:
         return np.concatenate([worker.total().ravel() for worker in self._workers])

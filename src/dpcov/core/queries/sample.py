@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpcov.core.entropy import BitSource
 from dpcov.core.lattice import Block
 from dpcov.core.tasks import RowTask, RowWorker
+from dpcov.core.units import Units
 
 _SAMPLED_BLOCK = 1 << 16
 # Above so many rows for each sampled one, marks for all rows would cost more than sorting the sample.
@@ -107,9 +108,14 @@ class _SampledWorker:
         self._rows = np.empty((0, 0))
         self._filled = 0
 
-    def add(self, block: Block, first_row: int) -> None:
-        first, last = np.searchsorted(self._positions, [first_row, first_row + len(block[0])])
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        length = len(block[0]) if units is None else len(units.ends)
+        first, last = np.searchsorted(self._positions, [first_row, first_row + length])
         chosen = self._positions[first:last] - first_row
+        if units is not None:
+            if len(chosen):
+                self._add_units(block, *units.choose(chosen))
+            return
         if self._rows.shape[0] == 0:
             # As the block lies in memory, row by row or column by column.
             by_row = isinstance(block, np.ndarray)
@@ -120,6 +126,12 @@ class _SampledWorker:
             chosen = chosen[room:]
             if self._filled == self._capacity:
                 self._flush()
+
+    def _add_units(self, block: Block, rows: NDArray[np.int64], units: Units) -> None:
+        for start, _, some in units.blocks(self._capacity):
+            own = rows[start : start + int(some.ends[-1])]
+            taken = block[:, own] if isinstance(block, np.ndarray) else [column[own] for column in block]
+            self._worker.add(taken, 0, some)
 
     def _take(self, block: Block, chosen: NDArray[np.int64]) -> None:
         target = self._rows[:, self._filled : self._filled + len(chosen)]

@@ -16,18 +16,16 @@ directions round by round:
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
-from dpcov.checks import number, positive, share
+from dpcov.checks import number
 from dpcov.core import ArgumentError, Curator
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.whitening.columns import standardise
 from dpcov.methods.whitening.release import release, release_nothing
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.told import Told, release_told
 from dpcov.methods.whitening.whiten import whiten
-from dpcov.methods.whitening.wrap import Region, wrap
+from dpcov.methods.whitening.wrap import wrap
 
 
 def estimate_whitening(
@@ -48,9 +46,12 @@ def estimate_whitening(
         An upper bound on the share of outliers. Rows beyond the bulk are then dropped, up to
         this share, and the result is the second moment of the rest.
     m, alpha, beta : float, optional
-        Of an (m, alpha, beta)-subsamplable table: the last radius is then sqrt(m (1 + alpha)) after
-        whitening, beyond which only points of the paper's tail lie, and no region is looked for. With
-        beta the diagnostics state the share of rows that the tail has at most.
+        The table is (m, alpha, beta)-subsamplable: every m or more random rows keep the second moment up to
+        1 +- alpha (1/2 by default) with probability 1 - beta. Then no region is looked for: only rows of the
+        paper's tail are clipped. ``diagnostics["guaranteed_error"]`` is what that promises if it is true, and
+        ``diagnostics["guarantee"]`` says so in words, or why nothing is promised. If more rows lie beyond the
+        region than such a table can have, m is not used. Without `beta` the largest that Lemma 3.8 allows
+        for is assumed.
 
     Notes
     -----
@@ -58,31 +59,11 @@ def estimate_whitening(
     options are: every step is a query of the curator, chosen from earlier answers, and the
     budget is a filter. *Reference.* ``docs/whitening.md``.
     """
-    _check(contamination, m, alpha, beta)
+    if number(contamination, "contamination", at_least=0) >= 0.5:
+        raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
+    told = Told.checked(m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
     white = whiten(run, find_rough_frame(run, standardise(run)).rows)
     if white is None:
         return release_nothing(run)
-    if m is None:
-        return release(run, white, wrap(run, white))
-    # Beyond this many times the root mean square of a coordinate lie only points of the tail.
-    region = Region(math.sqrt(m * (1 + (alpha or 0.0))) * white.unit)
-    estimate = release(run, white, region)
-    if beta is None:
-        return estimate
-    # Claim "bad points fraction" of the paper.
-    tail = {"tail_share_at_most": (beta + beta**2) / m}
-    return replace(estimate, diagnostics={**estimate.diagnostics, **tail})
-
-
-def _check(contamination: float, m: float | None, alpha: float | None, beta: float | None) -> None:
-    if number(contamination, "contamination", at_least=0) >= 0.5:
-        raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
-    if m is not None:
-        positive(m, "m")
-    if alpha is not None:
-        number(alpha, "alpha", above=0, at_most=0.5)
-    if beta is not None:
-        share(beta, "beta")
-    if m is None and (alpha is not None or beta is not None):
-        raise ArgumentError("alpha and beta need m as well.")
+    return release(run, white, wrap(run, white)) if told is None else release_told(run, white, told)

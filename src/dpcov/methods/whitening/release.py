@@ -33,7 +33,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     """Spend what is left, and say what is known about the result."""
     shape = region.shape(run.d)
     wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
-    count, dropped = _count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
+    count, dropped = count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - count.cost.rho
     clipping = Clipping(run.map(wanted), region.radius, run.rule)
     answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
@@ -98,7 +98,7 @@ def story(run: Run) -> dict[str, Any]:
     }
 
 
-def _count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
+def count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
     """Return the query for the number of rows beyond the region."""
     centre = math.floor(math.log2(radius))
     grid = LogNormGrid(lowest=centre - 1, highest=centre + 2, halves=_COUNT_HALVES)

@@ -4,14 +4,16 @@ Each is an object with its cost, its row task and its noise; the proof notes sta
 """
 
 from dpcov.paper.queries.aggregate import Aggregate, NoisyAggregate, aggregate_noise_scale
-from dpcov.paper.queries.agreement import Agreement, NoisyAgreement
-from dpcov.paper.queries.group_grams import check_group_size
+from dpcov.paper.queries.agreement import Agreement, NoisyAgreement, agreement_noise
+from dpcov.paper.queries.approximate import approximate_arguments
+from dpcov.paper.queries.group_grams import check_group_size, most_groups
 from dpcov.paper.queries.least_eigenvalue import LeastEigenvalueBuckets
-from dpcov.paper.queries.multiplicative import groups_for_noise
+from dpcov.paper.queries.multiplicative import LEAST_AGREEMENT, groups_for_noise
 from dpcov.paper.queries.shrinking import Shrinking, ShrunkGram
-from dpcov.paper.queries.subsample import NoisyBucket, groups_for_agreement
+from dpcov.paper.queries.subsample import NoisyBucket, bucket_threshold, groups_for_agreement
 
 __all__ = [
+    "LEAST_AGREEMENT",
     "Aggregate",
     "Agreement",
     "LeastEigenvalueBuckets",
@@ -21,7 +23,11 @@ __all__ = [
     "Shrinking",
     "ShrunkGram",
     "aggregate_noise_scale",
+    "agreement_noise",
+    "approximate_arguments",
+    "bucket_threshold",
     "check_group_size",
     "groups_for_agreement",
     "groups_for_noise",
+    "most_groups",
 ]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, BitSource, Charge, Clipping
 from dpcov.core.budget import Number
 from dpcov.core.query import Table, whole_number
-from dpcov.paper.queries.agreement import NoisyAgreement, check_distance, check_pairs, noisy_agreement
+from dpcov.paper.queries.agreement import NoisyAgreement, check_distance, noisy_agreement
 from dpcov.paper.queries.approximate import approximate_arguments, approximate_cost
-from dpcov.paper.queries.group_grams import GroupQuery, check_group_size
-from dpcov.paper.queries.groups import agreeing_pairs
+from dpcov.paper.queries.group_grams import GroupQuery, check_group_size, most_groups
+from dpcov.paper.queries.groups import agreeing_groups, compared_groups
 from dpcov.paper.queries.laplace import truncation_bound
 from dpcov.paper.queries.multiplicative import (
     LEAST_AGREEMENT,
@@ -107,17 +107,22 @@ class Aggregate(GroupQuery):
         self.clipping.check(table)
         self._noise_scale(table)
         super().check(table)
-        n_groups = table.n_rows // self.group_size
-        truncation_bound(n_groups - 1, *self._each_step())
+        epsilon, delta = self._each_step()
+        compared = compared_groups(table.n_rows // self.group_size, delta)
+        truncation_bound(compared - 1, epsilon, delta)
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyAggregate | None:
         """Test whether the groups agree; if so, release their weighted mean with multiplicative noise."""
-        agree = agreeing_pairs(exact, self.distance)
-        agreement = noisy_agreement(agree, *self._each_step(), bits)
+        epsilon, delta = self._each_step()
+        compared = compared_groups(len(exact), delta)
+        agreeing = agreeing_groups(exact, self.distance, compared)
+        agreement = noisy_agreement(agreeing, compared, epsilon, delta, bits)
         if agreement.at_least < LEAST_AGREEMENT:
             return None
         noise_scale = self._noise_scale(table)
-        matrix = noisy_weighted_mean(bits, exact, agree, self.group_size, noise_scale)
+        matrix = noisy_weighted_mean(
+            bits, exact, agreeing, compared, group_size=self.group_size, scale=noise_scale
+        )
         return NoisyAggregate(matrix * self.clipping.unit(table.lattice), float(noise_scale), agreement)
 
     def _each_step(self) -> tuple[Fraction, Fraction]:
@@ -151,10 +156,27 @@ def aggregate_noise_scale(
                 f"subsample and aggregate cannot meet delta={float(budget_delta):g} with any number of "
                 "rows; ask for a larger delta or a smaller epsilon. Nothing was spent on it."
             )
-        raise ArgumentError(
-            f"subsample and aggregate needs at least {needed * group_size} rows ({needed} groups of "
-            f"{group_size}) at this budget; the table has {n_rows}. Nothing was spent on it."
-        )
+        raise ArgumentError(_too_few(needed, group_size, n_rows, n_columns))
     check_group_size(group_size, n_rows=n_rows, n_columns=n_columns)
-    check_pairs(n_rows, group_size)
     return scale
+
+
+def _too_few(needed: int, group_size: int, n_rows: int, n_columns: int) -> str:
+    """Say what would do: one setting that works, if there is one."""
+    head = f"subsample and aggregate needs at least {needed} groups at this budget"
+    if needed > most_groups(n_columns):
+        return (
+            f"{head}, whose matrices of {n_columns} columns take more than 1 GB; ask for a larger budget or "
+            "fewer columns. Nothing was spent on it."
+        )
+    fitting = n_rows // needed
+    # Fewer rows than columns have a singular second moment, and agree with no others.
+    advice = (
+        f"with these rows, m={fitting} or less makes enough of them"
+        if fitting >= n_columns
+        else f"no m will do for fewer than {needed * n_columns} rows"
+    )
+    return (
+        f"{head}, that is {needed * group_size} rows for groups of m={group_size}; the table has {n_rows}. "
+        f"{advice[0].upper()}{advice[1:]}. Nothing was spent on it."
+    )

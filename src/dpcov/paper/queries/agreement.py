@@ -16,10 +16,9 @@ from dpcov.core.budget import Number
 from dpcov.core.query import Table
 from dpcov.paper.queries.approximate import approximate_arguments
 from dpcov.paper.queries.group_grams import GroupQuery
-from dpcov.paper.queries.groups import agreeing_pairs
+from dpcov.paper.queries.groups import agreeing_groups, compared_groups
 from dpcov.paper.queries.laplace import truncated_laplace, truncation_bound
 
-_MOST_GROUPS = 1 << 15
 _LARGEST_DISTANCE = 1e6
 
 
@@ -30,19 +29,22 @@ class NoisyAgreement:
     Attributes
     ----------
     score : float
-        The share of ordered pairs of groups, equal ones included, within the distance, with noise.
+        The share of compared pairs of groups, each with itself included, within the distance, with noise.
     largest_noise : float
         The noise is never larger than this.
     at_least : Fraction
         The true share is never below this: the score less the largest noise, without rounding.
     n_groups : int
         The number of groups.
+    compared : int
+        With how many of them each was compared, itself included.
     """
 
     score: float
     largest_noise: float
     at_least: Fraction
     n_groups: int
+    compared: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +69,8 @@ class Agreement(GroupQuery):
     Notes
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP for replacing one row, charged as delta-approximate
-    (epsilon^2 / 2)-zCDP. One row touches one group, hence at most T - 1 pairs of T groups; the count gets
-    truncated discrete Laplace noise (``groups.md``).
+    (epsilon^2 / 2)-zCDP. One row touches one group, hence the pairs that this one is compared in; their
+    count gets truncated discrete Laplace noise (``groups.md``).
 
     Examples
     --------
@@ -97,16 +99,16 @@ class Agreement(GroupQuery):
         """Raise an `ArgumentError` for arguments that do not fit the table."""
         super().check(table)
         check_distance(self.distance)
-        check_pairs(table.n_rows, self.group_size)
-        truncation_bound(
-            table.n_rows // self.group_size - 1, *approximate_arguments(self.epsilon, self.delta)
-        )
+        epsilon, delta = approximate_arguments(self.epsilon, self.delta)
+        truncation_bound(compared_groups(table.n_rows // self.group_size, delta) - 1, epsilon, delta)
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyAgreement:
         """Add noise to the number of agreeing pairs."""
         del table
+        epsilon, delta = approximate_arguments(self.epsilon, self.delta)
+        compared = compared_groups(len(exact), delta)
         return noisy_agreement(
-            agreeing_pairs(exact, self.distance), *approximate_arguments(self.epsilon, self.delta), bits
+            agreeing_groups(exact, self.distance, compared), compared, epsilon, delta, bits
         )
 
 
@@ -116,29 +118,28 @@ def check_distance(distance: float) -> None:
         raise ArgumentError(f"distance must be greater than 0 and at most 1e6, got {distance:g}.")
 
 
-def check_pairs(n_rows: int, group_size: int) -> None:
-    """Raise an `ArgumentError` if there are too many groups to compare each with each."""
-    if n_rows // group_size > _MOST_GROUPS:
-        raise ArgumentError(
-            f"{n_rows // group_size} groups have too many pairs to compare; "
-            f"use groups of at least {n_rows // _MOST_GROUPS + 1} rows."
-        )
+def agreement_noise(n_groups: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest noise that `Agreement` can have: a function of public numbers."""
+    compared = compared_groups(n_groups, delta)
+    return Fraction(2 * truncation_bound(compared - 1, epsilon, delta), n_groups * compared)
 
 
 def noisy_agreement(
-    agree: NDArray[np.bool_], epsilon: Fraction, delta: Fraction, bits: BitSource
+    agreeing: NDArray[np.int64], compared: int, epsilon: Fraction, delta: Fraction, bits: BitSource
 ) -> NoisyAgreement:
     """Add noise to the number of agreeing pairs, and give the share of ordered pairs.
 
     *Formal guarantee.* (`epsilon`, `delta`)-DP if a row changes the pairs of one group.
     """
-    n_groups = len(agree)
-    bound = truncation_bound(n_groups - 1, epsilon, delta)
-    noise = truncated_laplace(bits, (n_groups - 1) / epsilon, bound)
-    noisy = int(np.count_nonzero(agree)) + 2 * noise
+    n_groups = len(agreeing)
+    bound = truncation_bound(compared - 1, epsilon, delta)
+    noise = truncated_laplace(bits, (compared - 1) / epsilon, bound)
+    # Every pair is counted from both of its ends.
+    noisy, ordered = int(agreeing.sum()) + 2 * noise, n_groups * compared
     return NoisyAgreement(
-        score=noisy / n_groups**2,
-        largest_noise=2 * bound / n_groups**2,
-        at_least=Fraction(noisy - 2 * bound, n_groups**2),
+        score=noisy / ordered,
+        largest_noise=2 * bound / ordered,
+        at_least=Fraction(noisy - 2 * bound, ordered),
         n_groups=n_groups,
+        compared=compared,
     )

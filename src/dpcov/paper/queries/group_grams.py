@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, BitSource, Block, Charge, Clipping, RowTask, RowWorker
 from dpcov.core.budget import Number
 from dpcov.core.lattice import Lattice
-from dpcov.core.queries.gram import GramSum, LatticeRows
+from dpcov.core.queries.gram import LatticeRows
 from dpcov.core.query import Table, whole_number
 from dpcov.core.tasks import block_length
+from dpcov.core.units import Units
 from dpcov.paper.queries.approximate import approximate_arguments, approximate_cost
 from dpcov.paper.queries.groups import random_groups
 
 _LARGEST_STATISTIC = 1 << 27
+
+
+def most_groups(n_columns: int) -> int:
+    """Return how many groups' matrices fit into 1 GB: more are refused."""
+    return _LARGEST_STATISTIC // n_columns**2
 
 
 def check_group_size(group_size: int, *, n_rows: int, n_columns: int) -> None:
@@ -27,9 +33,10 @@ def check_group_size(group_size: int, *, n_rows: int, n_columns: int) -> None:
     n_groups = n_rows // whole_number(group_size, "group_size")
     if n_groups < 2:
         raise ArgumentError(f"group_size must leave at least two groups of {n_rows} rows, got {group_size}.")
-    if n_groups * n_columns**2 > _LARGEST_STATISTIC:
+    if n_groups > most_groups(n_columns):
         raise ArgumentError(
-            f"{n_groups} groups of {n_columns} columns need more than 1 GB; use larger groups."
+            f"{n_groups} groups of {n_columns} columns need more than 1 GB; use groups of at least "
+            f"{n_rows // (most_groups(n_columns) + 1) + 1} rows."
         )
 
 
@@ -107,16 +114,23 @@ class _GroupGramWorker:
         )
         self._total = np.zeros(task.shape, dtype=np.int64)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        Units.refuse(units)
         values, squares = self._rows.load(block)
         group = self._task.groups[first_row : first_row + len(squares)]
         order = np.argsort(group, kind="stable")
+        order = order[np.searchsorted(group[order], 0) :]
+        if not len(order):
+            return
         present, starts = np.unique(group[order], return_index=True)
-        for index, members in zip(present, np.split(order, starts[1:]), strict=True):
-            if index >= 0:
-                own = GramSum(len(values), self._task.lattice.exact_rows)
-                own.add(np.ascontiguousarray(values[:, members]), squares[members])
-                self._total[index] += own.total()
+        ordered = values[:, order]
+        # Integers of at most B^2, and sums of no more rows than are exact: no order of adding matters.
+        for i, column in enumerate(ordered):
+            for j, other in enumerate(ordered[: i + 1]):
+                sums = np.add.reduceat(column * other, starts).astype(np.int64)
+                self._total[present, i, j] += sums
+                if i != j:
+                    self._total[present, j, i] += sums
 
     def total(self) -> NDArray[np.int64]:
         return self._total

@@ -6,6 +6,9 @@ group's matrix alone, so replacing a row changes one group's numbers. ``groups.m
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,37 +54,86 @@ SLACK = 1.01
 """Matrices that are found to be within a distance r are within ``SLACK * (1 + r) - 1`` in truth."""
 
 _CERTIFIED = 1e-3
+_DIGITS = 50
+CHANCE_SHARE = Fraction(1, 100)
+"""Of a step's delta: what the choice of compared groups may cost."""
 
 
-def agreeing_pairs(grams: NDArray[np.int64], distance: float) -> NDArray[np.bool_]:
-    """Tell which groups have second moments within `distance` of each other.
+def compared_groups(n_groups: int, delta: Fraction) -> int:
+    """Return with how many groups each is compared, itself included: all, or enough to speak for all.
+
+    ``s = 2 ceil(25 L + 14)`` others with ``L = ln((T + 1) / (CHANCE_SHARE delta))``: then groups that agree
+    with six of ten of them agree with half of all groups, but with a probability of ``CHANCE_SHARE delta``
+    (``multiplicative.md``).
+    """
+    with localcontext(Context(prec=_DIGITS)):
+        chance = CHANCE_SHARE * delta / (n_groups + 1)
+        log = Decimal(chance.denominator).ln() - Decimal(chance.numerator).ln()
+        half = int((25 * log + 14 + Decimal("1e-20")).to_integral_value(ROUND_CEILING))
+    return min(n_groups, 2 * half + 1)
+
+
+def agreeing_groups(grams: NDArray[np.int64], distance: float, compared: int) -> NDArray[np.int64]:
+    """Count for each group with how many it agrees: second moments within `distance` of each other.
 
     dist is the paper's semimetric (Appendix A): the larger of ``|A^-1/2 B A^-1/2 - I|`` and
     ``|B^-1/2 A B^-1/2 - I|``. With the eigenvalues m of ``A^-1 B`` it is
     ``max(max m, 1 / min m) - 1``; infinite where either matrix is singular, or so close to it that
     float64 cannot certify an eigenvalue.
 
+    Parameters
+    ----------
+    grams : ndarray of int64, shape (groups, d, d)
+        Of groups in random order.
+    distance : float
+        How close.
+    compared : int
+        Each group is compared with itself and with the others next to it on a ring, as many before as behind.
+
     Returns
     -------
-    ndarray of bool, shape (groups, groups)
-        Symmetric. Every group agrees with itself, a singular one with no other.
+    ndarray of int64, shape (groups,)
+        At least 1: every group agrees with itself, a singular one with no other.
     """
+    n_groups = len(grams)
+    everyone = compared == n_groups
+    reach = n_groups - 1 if everyone else compared // 2
     scaled = grams.astype(np.float64)
-    agree = np.eye(len(grams), dtype=np.bool_)
     with np.errstate(all="ignore"):
         roots = [_certified_root(matrix, distance) for matrix in scaled]
         regular = np.array([root is not None for root in roots], dtype=np.bool_)
+        if not everyone:
+            scaled, regular = (np.concatenate([part, part[:reach]]) for part in (scaled, regular))
+        counts = np.ones(len(scaled), dtype=np.int64)
         for t, root in enumerate(roots):
+            others = slice(t + 1, t + 1 + reach)
             if root is None:
                 continue
-            # All later groups, singular ones too: a pair's place in the batch must not depend on
-            # other groups.
-            eigenvalues = _eigenvalues(root @ scaled[t + 1 :] @ root.T)
-            least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
-            # least * (1 + distance) >= 1 says 1/least - 1 <= distance, and is false for least <= 0.
-            close = (greatest <= 1 + distance) & (least * (1 + distance) >= 1)
-            agree[t, t + 1 :] = agree[t + 1 :, t] = close & regular[t + 1 :]
-    return agree
+            # Singular ones too: a pair's place in the batch must not depend on other groups.
+            close = _close(root, scaled[others], distance) & regular[others]
+            counts[others] += close
+            counts[t] += np.count_nonzero(close)
+    # The ring closes: what lies beyond its end is its beginning.
+    counts[: len(counts) - n_groups] += counts[n_groups:] - 1
+    return counts[:n_groups]
+
+
+def _close(root: NDArray[np.float64], others: NDArray[np.float64], distance: float) -> NDArray[np.bool_]:
+    """Tell which matrices are within `distance` of the one that `root` makes the identity."""
+    d = len(root)
+    half = (others.reshape(-1, d) @ root.T).reshape(others.shape)
+    mapped = (half.transpose(0, 2, 1).reshape(-1, d) @ root.T).reshape(others.shape)
+    # Eigenvalues lie within the Frobenius norm of 1, and about the diagonal: most pairs need no more.
+    lengths = np.square(mapped - np.eye(d)).sum(axis=(1, 2))
+    close: NDArray[np.bool_] = lengths <= (distance / (1 + distance)) ** 2
+    diagonal = np.diagonal(mapped, axis1=1, axis2=2)
+    apart = (diagonal.max(axis=1) > 1 + distance) | (diagonal.min(axis=1) * (1 + distance) < 1)
+    open_ = np.flatnonzero(~close & ~apart)
+    eigenvalues = _eigenvalues(mapped[open_])
+    least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
+    # least * (1 + distance) >= 1 says 1/least - 1 <= distance, and is false for least <= 0.
+    close[open_] = (greatest <= 1 + distance) & (least * (1 + distance) >= 1)
+    return close
 
 
 def _certified_root(matrix: NDArray[np.float64], distance: float) -> NDArray[np.float64] | None:

@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 
 from dpcov.core.entropy import BitSource, random_integer
 from dpcov.core.noise import rounded_gaussian
-from dpcov.paper.queries.groups import SLACK
+from dpcov.paper.queries.groups import CHANCE_SHARE, SLACK
 
 LEAST_AGREEMENT = Fraction(4, 5)
 """The share of agreeing pairs that a table must surely have (line 11)."""
@@ -56,7 +56,7 @@ def multiplicative_noise_scale(
     search finds eta and a Renyi order; the claim for them is then checked in 50 digits.
     """
     change = _spectral_change(n_groups, distance)
-    exact_delta = delta - _arithmetic_delta(n_columns, epsilon)
+    exact_delta = _left_for_noise(n_columns, epsilon, delta)
     if change is None or exact_delta <= 0:
         return None
     limit, log_delta = float(epsilon), math.log(exact_delta.numerator) - math.log(exact_delta.denominator)
@@ -108,6 +108,11 @@ def _spectral_change(n_groups: int, distance: float) -> Fraction | None:
         return None
     change = _CHANGE * (closeness + 1) / least_weight
     return change if change < Fraction(1, 2) else None
+
+
+def _left_for_noise(n_columns: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return delta less what arithmetic and the choice of compared groups may cost."""
+    return delta * (1 - CHANCE_SHARE) - _arithmetic_delta(n_columns, epsilon)
 
 
 def _arithmetic_delta(n_columns: int, epsilon: Fraction) -> Fraction:
@@ -171,7 +176,7 @@ def groups_for_noise(
 
     A forecast for plans, in floats: nothing private rests on it.
     """
-    exact_delta = delta - _arithmetic_delta(n_columns, epsilon)
+    exact_delta = _left_for_noise(n_columns, epsilon, delta)
     if exact_delta <= 0:
         return math.inf
     log_delta = math.log(exact_delta.numerator) - math.log(exact_delta.denominator)
@@ -194,7 +199,9 @@ def groups_for_noise(
 def noisy_weighted_mean(
     bits: BitSource,
     grams: NDArray[np.int64],
-    agree: NDArray[np.bool_],
+    agreeing: NDArray[np.int64],
+    compared: int,
+    *,
     group_size: int,
     scale: Fraction,
 ) -> NDArray[np.float64]:
@@ -204,8 +211,10 @@ def noisy_weighted_mean(
     ----------
     grams : ndarray of int64, shape (groups, d, d)
         Exact, in lattice units.
-    agree : ndarray of bool, shape (groups, groups)
-        From `agreeing_pairs`.
+    agreeing : ndarray of int64, shape (groups,)
+        With how many groups each agrees, itself included.
+    compared : int
+        Of how many.
     group_size : int
         Rows of a group.
     scale : Fraction
@@ -216,10 +225,10 @@ def noisy_weighted_mean(
     ndarray of float64, shape (d, d)
         A multiple of 2^-20 lattice units, up to its conversion to float64.
     """
-    n_groups = len(grams)
     weights = [
-        min(n_groups, max(0, _WEIGHT_SLOPE * int(count) - _WEIGHT_START * n_groups))
-        for count in agree.sum(axis=1)
+        # In units of 1 / compared: line 15 in integers.
+        min(compared, max(0, _WEIGHT_SLOPE * int(count) - _WEIGHT_START * compared))
+        for count in agreeing
     ]
     total = sum((gram.astype(object) * weight for gram, weight in zip(grams, weights, strict=True)), 0)
     root = _integer_cholesky(total)

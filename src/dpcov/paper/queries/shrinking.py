@@ -16,6 +16,7 @@ from dpcov.core.lattice import Lattice, MappedRows
 from dpcov.core.queries.gram import GramSum, LatticeRows
 from dpcov.core.query import Table
 from dpcov.core.tasks import TaskWithoutNotes, block_length
+from dpcov.core.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +185,8 @@ class _ShrunkGramWorker:
         self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
         self._learnt = np.zeros(task.kept_rows)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        Units.refuse(units)
         places = slice(first_row, first_row + len(block[0]))
         # Warnings would tell about rows.
         with np.errstate(all="ignore"):

@@ -50,7 +50,7 @@ def stable_histogram(
     -----
     *Formal guarantee.* (`epsilon`, `delta`)-DP if replacing a row changes one result.
     """
-    scale, threshold = 2 / epsilon, _threshold(epsilon, delta)
+    scale, threshold = 2 / epsilon, bucket_threshold(epsilon, delta)
     counts: dict[Any, int] = {}
     for result in results:
         counts[result] = counts.get(result, 0) + 1
@@ -62,19 +62,20 @@ def stable_histogram(
     return released
 
 
-def _threshold(epsilon: Fraction, delta: Fraction) -> int:
+def bucket_threshold(epsilon: Fraction, delta: Fraction) -> int:
+    """Return the noisy count from which on `stable_histogram` shows a result."""
     return 1 + laplace_tail_threshold(2 / epsilon, delta / 2)
 
 
 def check_histogram(epsilon: Fraction, delta: Fraction) -> None:
     """Raise an `ArgumentError` for numbers that `stable_histogram` does not take."""
-    _threshold(epsilon, delta)
+    bucket_threshold(epsilon, delta)
 
 
 def groups_for_agreement(epsilon: Fraction, delta: Fraction) -> int:
     """Return how many groups must share a result for `stable_histogram` to show it, about surely."""
     # Twice the threshold: the noise falls that low with a probability of at most delta / 2.
-    return 2 * _threshold(epsilon, delta)
+    return 2 * bucket_threshold(epsilon, delta)
 
 
 def check_ratio(ratio: float) -> None:

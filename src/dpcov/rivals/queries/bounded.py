@@ -20,6 +20,7 @@ from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.gram import GramSum
 from dpcov.core.query import GaussianQuery, Table, check_variance
 from dpcov.core.tasks import TaskWithoutNotes, block_length
+from dpcov.core.units import Units
 
 SLOPE_UNITS = 1 << 20
 """Slopes are given in this part of one."""
@@ -263,7 +264,8 @@ class _GramWorker:
         self._task = task
         self._sum = GramSum(task.shape[0], task.exact_rows)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        Units.refuse(units)
         del first_row
         predictors, _ = _to_grid(block, self._task.bounds, self._task.size)
         self._sum.add(predictors, np.einsum("ij,ij->j", predictors, predictors))
@@ -297,7 +299,8 @@ class _ProductsWorker:
         self._slopes = np.array(task.slopes, dtype=np.int64)
         self._total = np.zeros(task.shape, dtype=np.int64)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        Units.refuse(units)
         del first_row
         task = self._task
         predictors, target = _to_grid(block, task.bounds, task.size)

@@ -6,17 +6,18 @@ The proof note is ``columns.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError, BitSource, Charge, Query
-from dpcov.core.lattice import Block, Lattice
+from dpcov.core.lattice import Block
 from dpcov.core.queries.joint import JointTask
 from dpcov.core.queries.sample import sample_task, sampled_rows
-from dpcov.core.query import Table, whole_number
+from dpcov.core.query import Table, check_query, whole_number
 from dpcov.core.tasks import RowTask, RowWorker
+from dpcov.core.units import Units
 
 A = TypeVar("A")
 
@@ -65,6 +66,8 @@ class PerColumn(Generic[A]):
     every: int = 1
     alone: bool = False
 
+    takes_units: ClassVar[bool] = True
+
     @property
     def charges(self) -> tuple[Charge, ...]:
         """What it costs, as one line of the receipt."""
@@ -82,7 +85,7 @@ class PerColumn(Generic[A]):
         for query in self.queries:
             if getattr(query, "every", 1) != 1:
                 raise ArgumentError("a query of one column takes no sample of its own: give every to all.")
-            query.check(self._part(table))
+            check_query(query, self._part(table))
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
         """Return the exact totals of all columns' questions, one after another."""
@@ -107,8 +110,7 @@ class PerColumn(Generic[A]):
     def _part(self, table: Table) -> Table:
         """Return what is public of the table of one column, of the rows that are read."""
         constant = table.constant and not self.alone
-        rows, columns = sampled_rows(table.n_rows, self.every), 1 + constant
-        return Table(rows, columns, constant, table.in_memory, Lattice.for_table(rows, columns))
+        return table.part(sampled_rows(table.n_rows, self.every), 1 + constant, constant=constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +147,9 @@ class _ColumnWorker:
     def __init__(self, inner: RowWorker, column: int) -> None:
         self._inner, self._column = inner, column
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         column = self._column
-        self._inner.add(block[column : column + 1], first_row)
+        self._inner.add(block[column : column + 1], first_row, units)
 
     def total(self) -> NDArray[np.int64]:
         return self._inner.total()

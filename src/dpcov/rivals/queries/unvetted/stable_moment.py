@@ -16,6 +16,7 @@ from dpcov.core import ArgumentError, BitSource, Block, Charge, PrivacyCost, Row
 from dpcov.core.budget import Number, as_fraction
 from dpcov.core.query import Table
 from dpcov.core.tasks import TaskWithoutNotes, block_length
+from dpcov.core.units import Units
 from dpcov.paper.queries.approximate import approximate_cost
 from dpcov.paper.queries.laplace import truncated_laplace
 from dpcov.rivals.queries.unvetted.consent import check_consent
@@ -181,7 +182,8 @@ class _CollectWorker:
         self._constant = task.constant
         self._rows = np.zeros(task.shape)
 
-    def add(self, block: Block, first_row: int) -> None:
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        Units.refuse(units)
         target = self._rows[first_row : first_row + len(block[0])]
         # A warning would tell of a number beyond float64.
         with np.errstate(all="ignore"):

@@ -1,0 +1,226 @@
+"""Figures that pages and the README show, taken from ``benchmarks/results``: a figure stands in one place.
+
+    python benchmarks/figures.py    # brings the README up to date
+
+Pages of the site say ``{{ name }}`` for one of `measured`. The README, which is read as it is, has it between
+``<!-- measured: name -->`` and ``<!-- end -->``; a test fails where the two differ.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpcov.core.conversion import epsilon_from_rho
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+README = ROOT / "README.md"
+WIDTH = 118
+
+_BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_ANSWERABLE, _MANY_ROWS, _DELTA = 0.2, 2_000, Fraction(1, 10**6)
+
+
+@cache
+def results(name: str) -> Any:
+    """Return the results of a benchmark, a frame."""
+    return pd.read_csv(RESULTS / f"{name}.csv")
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown: words first, then numbers."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
+
+
+def short(value: float, digits: int = 2) -> str:
+    """Return a number with so many digits, and with a plain exponent if it is large."""
+    if value >= 10_000:
+        mantissa, exponent = f"{value:.0e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    if value >= 10:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+_ACCURACY_CASES = {
+    "gaussian-d10-n100000-cond1": "Gaussian, d = 10, n = 100,000, condition 1",
+    "gaussian-d10-n100000-cond1e6": "the same, condition 1e6",
+    "gaussian-d10-n100000-cond1e12": "the same, condition 1e12",
+    "gaussian-d50-n20000-cond1e4": "Gaussian, d = 50, n = 20,000, condition 1e4",
+    "pareto-times-direction": "heavy tails (truncated Pareto), d = 20, n = 200,000",
+    "sparse-binary": "rare 0/1 columns, d = 20, n = 100,000",
+    "duplicate-column": "a column twice, d = 10, n = 100,000",
+    "outliers-least-5%": "5% outliers along the least direction (`contamination=0.075`)",
+    "flights": "real flights, 14 columns, n = 336,776",
+}
+
+
+def accuracy_table() -> str:
+    """Return errors of single tables, beside noise on the Gram matrix, the paper and the oracle."""
+    found = results("accuracy").query("rho == 0.5").set_index("case")
+    lines = []
+    for case, title in _ACCURACY_CASES.items():
+        measured = found.loc[case]
+        ours = short(measured["error"])
+        best = measured["error"] < 0.99 * min(measured["analyze_gauss"], measured["paper"])
+        others = [short(measured[name]) for name in ("analyze_gauss", "paper")]
+        lines.append([title, *others, f"**{ours}**" if best else ours, short(measured["oracle"])])
+    return table(["table", "noise on the Gram matrix", "the paper's method", "dpcov", "oracle\\*"], lines)
+
+
+def accuracy_summary() -> str:
+    """Return how far the default is from the oracle over all tables of that benchmark."""
+    found = results("accuracy").query("oracle < @_ANSWERABLE")["ratio"]
+    return (
+        f"Over the {len(found)} tables and budgets of that benchmark for which the oracle's error is below "
+        f"{_ANSWERABLE:g}, the median ratio to the oracle is {found.median():.2f}, and "
+        f"{(found <= 1.25).sum()} are at most 1.25."
+    )
+
+
+def world_summary() -> str:
+    """Return what holds on random tables that nothing was tuned for."""
+    found = results("world")
+    answerable = found.query("oracle < @_ANSWERABLE")
+    claims = found.dropna(subset=["resolved_error", "predicted_error"])
+    large = found.query("n_rows >= @_MANY_ROWS")
+    zeros = sum(len(names.split()) for names in found["false_zeros"].dropna())
+    kinds = ("means", "variances", "r_squared", "coefficients")
+    held = {}
+    for kind in kinds:
+        tables = large.groupby("seed")[[f"{kind}_held", f"{kind}_asked"]].sum()
+        tables = tables[tables[f"{kind}_asked"] > 0]
+        held[kind] = (tables[f"{kind}_held"] / tables[f"{kind}_asked"]).mean()
+    noted = sum(answerable[f"{kind}_flagged"].sum() for kind in kinds)
+    plain = sum(answerable[f"{kind}_asked"].sum() for kind in kinds)
+    asked = (found["regressions"] - found["singular"]).sum()
+    none_or_some = "no column" if zeros == 0 else f"{zeros} of {found['n_columns'].sum():,} columns"
+    return (
+        f"On tables that nothing was tuned for (`make world`: {found['seed'].nunique()} random tables of "
+        f"{_families()} families, {found['n_rows'].min():,} to {found['n_rows'].max():,} rows, "
+        f"{found['n_columns'].min()} to {found['n_columns'].max()} columns), the error of a single release "
+        f"is {answerable['ratio'].median():.1f} times the oracle's in the median, and at most twice the "
+        f"oracle's for {(answerable['ratio'] <= 2).mean():.0%} of the tables on which the oracle's error is "
+        f"below {_ANSWERABLE:g}. The predicted error was exceeded in {claims['exceeded'].mean():.1%} of "
+        f"releases, {none_or_some} came out as a false zero, and 95% intervals without a warning held "
+        f"{held['means']:.0%} of the time for means, {held['variances']:.0%} for variances, "
+        f"{held['r_squared']:.0%} for R squared and {held['coefficients']:.0%} for coefficients. The price: "
+        f"{found['refused'].sum() / asked:.0%} of the regressions asked of these tables were refused, and "
+        f"{noted / (noted + plain):.0%} of the answers carry a note that rows beyond the clipping region "
+        "could move them."
+    )
+
+
+def _families() -> int:
+    from world_tables import FAMILIES  # noqa: PLC0415  (the drawing of tables is needed for this number only)
+
+    return len(FAMILIES)
+
+
+def example_table() -> str:
+    """Return the regression of the README, private beside exact."""
+    lines = []
+    for line in results("example").itertuples():
+        places = 4 if abs(line.exact) < 10 else 2
+        numbers = [line.private, line.standard_error, line.exact]
+        held = f"{line.held:.0%}"
+        lines.append([line.quantity, *(f"{value:.{places}f}" for value in numbers), held])
+    head = ["", f"private, median of {example_releases()}", "standard error", "exact", "95% interval held"]
+    return table(head, lines)
+
+
+def example_releases() -> str:
+    """Return how many releases the example's medians are of."""
+    return str(results("example")["releases"].iloc[0])
+
+
+def flights_regression() -> str:
+    """Return errors of a regression of real flights beside other libraries and methods."""
+    return _flights("regression", 100, "%")
+
+
+def flights_components() -> str:
+    """Return angles of principal components of real flights, in degrees, beside other libraries."""
+    return _flights("components of 6 columns", 1, "")
+
+
+def _flights(task: str, unit: float, sign: str) -> str:
+    found = results("flights")
+    found = found[found["task"] == task]
+    names = list(dict.fromkeys(found["method"]))
+    lines = []
+    for quantity, group in found.groupby("quantity", sort=False):
+        measured = (group.set_index("method")[["error", "worst"]] * unit).loc[names].to_numpy()
+        cells = [f"{short(error)}{sign} (worst {short(worst)}{sign})" for error, worst in measured]
+        lines.append([str(quantity), *cells])
+    return table(["", *names], lines)
+
+
+def coverage_table() -> str:
+    """Return how often intervals hold, by kind of table and question."""
+    found = results("coverage")
+    questions = list(dict.fromkeys(found["question"]))
+    lines = []
+    for case, group in found.groupby("case", sort=False):
+        measured = group.set_index("question")
+        shares = [f"{measured.loc[name, 'coverage']:.3f}" for name in questions]
+        entries = f"{group['least'].min():.2f} to {group['most'].max():.2f}"
+        lines.append([str(case), *shares, entries, f"{group['refused'].max()}"])
+    return table(["table", *questions, "single entries", "refused"], lines)
+
+
+def scale_table() -> str:
+    """Return what releases of many rows cost."""
+    lines = [
+        [
+            f"{line['rows']:,.0f}", f"{line['release']:.2g}", f"{line['scans']:.0f}",
+            f"**{line['release ratio']:.2f}** ({line['release ratio cpu']:.2f})", f"{line['scan']:.1f}",
+            f"{line['bare ratio']:.2f} ({line['bare ratio cpu']:.2f})",
+            f"{line['scan ratio']:.2f} ({line['scan ratio cpu']:.2f})",
+            f"{1e6 * line['scan cpu'] / line['rows']:.2f}", f"{line['megabytes']:.0f} MB",
+        ]
+        for _, line in results("scale").iterrows()
+    ]  # fmt: skip
+    head = ["rows", "release, seconds", "scans", "by scan\\*", "scan of all rows, seconds", "ratio\\*",
+            "ratio to a program\\*\\*", "processor seconds per million rows", "peak memory"]  # fmt: skip
+    return table(head, lines)
+
+
+def epsilon_of_half() -> str:
+    """Return the epsilon that rho = 0.5 means."""
+    return f"{float(epsilon_from_rho(Fraction(1, 2), _DELTA, gaussian=True)):.1f}"
+
+
+def measured() -> dict[str, str]:
+    """Return every figure by its name, as Markdown."""
+    makers = (
+        accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
+        flights_components, coverage_table, scale_table, epsilon_of_half,
+    )  # fmt: skip
+    return {maker.__name__: maker() for maker in makers}
+
+
+def filled(text: str) -> str:
+    """Return a text with every marked block as the results have it."""
+    known = measured()
+
+    def fill(block: re.Match[str]) -> str:
+        content = known[block[2]]
+        if not content.startswith("|"):
+            content = textwrap.fill(content, WIDTH, break_long_words=False, break_on_hyphens=False)
+        return f"{block[1]}{content}\n{block[4]}"
+
+    return _BLOCK.sub(fill, text)
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text()))

@@ -1,0 +1,66 @@
+"""Check the built site: its links lead somewhere, and it loads nothing from the network.
+
+python docs/check_links.py docs/_build/html
+"""
+
+from __future__ import annotations
+
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+class Page(HTMLParser):
+    """The links of a page, and the places in it that a link may name."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.places: set[str] = set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what the tag links to, and its name."""
+        for name, value in attrs:
+            if value is None:
+                continue
+            if name in {"href", "src"}:
+                self.links.add(value)
+                if tag != "a":
+                    self.loaded.add(value)
+            elif name == "id":
+                self.places.add(value)
+
+
+def broken_links(site: Path) -> list[str]:
+    """Return every link that leads to no file or place of the site, or loads a part of a page from elsewhere.
+
+    Parameters
+    ----------
+    site : path
+        The folder of the built site.
+    """
+    paths = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    pages = {path.resolve(): Page(path) for path in paths}
+    broken = []
+    for path, page in pages.items():
+        for link in sorted(page.links):
+            parts = urlsplit(link)
+            if parts.scheme == "data":
+                continue
+            if parts.scheme or parts.netloc:
+                if link in page.loaded:
+                    broken.append(f"{path.relative_to(site.resolve())}: {link}, from the network")
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            lost = parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places
+            if not target.exists() or lost:
+                broken.append(f"{path.relative_to(site.resolve())}: {link}")
+    return broken
+
+
+if __name__ == "__main__":
+    found = broken_links(Path(sys.argv[1]))
+    sys.exit("\n".join(["These links lead nowhere:", *found]) if found else 0)

@@ -1,0 +1,30 @@
+"""``dpcov schema``: a template that says what the columns of a table hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpcov.cli.failures import reported
+from dpcov.sources.encoding import schema_template
+from dpcov.sources.files import column_types
+
+
+@reported
+def schema(
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="DATA", help="Parquet, Arrow or CSV files of one table, or patterns."),
+    ],
+) -> None:
+    """Print a schema to fill in: what each column holds, as far as its type tells.
+
+    It is made from names and types alone; no row is read, and nothing is spent.
+
+    ```text
+    dpcov schema people.parquet > people.toml
+    dpcov release people.parquet --schema people.toml --epsilon 1 --delta 1e-6 -o people.dpcov
+    ```
+    """
+    typer.echo(schema_template(column_types(data)), nl=False)

@@ -1,0 +1,86 @@
+"""An encoding: which columns of a table are read, and how a row of their cells becomes a row of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpcov.arrays import Array
+from dpcov.core import ArgumentError, Block
+from dpcov.sources.encoding.cells import Cells
+from dpcov.sources.encoding.kinds import Kind, NumberKind
+from dpcov.sources.encoding.terms import Term
+
+_MOST_COLUMNS = 10_000
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """From some rows of cells to as many rows of numbers, each a function of its own row alone.
+
+    Attributes
+    ----------
+    raw : tuple of str
+        The columns that are read.
+    kinds : tuple of Kind
+        What each of them holds.
+    terms : tuple of Term
+        What joins them.
+    """
+
+    raw: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    terms: tuple[Term, ...] = ()
+
+    def __post_init__(self) -> None:
+        lengths = {raw: len(names) for raw, names in self.parts.items()}
+        crossed = (math.prod(lengths[factor.column] for factor in term.factors) for term in self.terms)
+        if sum(lengths.values()) + sum(crossed) > _MOST_COLUMNS:
+            raise ArgumentError(f"columns and terms together become more than {_MOST_COLUMNS:,} columns.")
+        if len(set(self.columns)) != len(self.columns):
+            twice = next(name for i, name in enumerate(self.columns) if name in self.columns[:i])
+            raise ArgumentError(f"two columns would be called {twice}; rename one first.")
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The names of the columns of numbers that each column becomes."""
+        return {raw: kind.names(raw) for raw, kind in zip(self.raw, self.kinds, strict=True)}
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of numbers."""
+        own = [name for names in self.parts.values() for name in names]
+        return (*own, *(name for term in self.terms for name in term.names(self.parts)))
+
+    @cached_property
+    def bounds(self) -> Array:
+        """The public lower and upper ends of `columns`, shape (columns, 2); infinite where none is known."""
+        own = {raw: kind.bounds() for raw, kind in zip(self.raw, self.kinds, strict=True)}
+        found = [ends for kind in own.values() for ends in kind]
+        found += [ends for term in self.terms for ends in term.bounds(own)]
+        bounds = np.array(found, dtype=np.float64).reshape(len(self.columns), 2)
+        bounds.setflags(write=False)
+        return bounds
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        return not self.terms and all(kind == NumberKind() for kind in self.kinds)
+
+    def encode(self, cells: Sequence[Cells]) -> Block:
+        """Return the numbers that rows of cells become, one column after another; missing ones are NaN."""
+        if isinstance(cells, np.ndarray) and self._is_plain:
+            return cells
+        # Warnings would tell about rows.
+        with np.errstate(all="ignore"):
+            own = {
+                raw: kind.encode(column)
+                for raw, kind, column in zip(self.raw, self.kinds, cells, strict=True)
+            }
+            found = [numbers for columns in own.values() for numbers in columns]
+            for term in self.terms:
+                found += term.encode(own)
+        return found
