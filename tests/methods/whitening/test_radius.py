@@ -39,8 +39,14 @@ def test_a_bump_within_the_radius_is_not_clipped_away() -> None:
     # No law of the far rows knows of a bump nearer in; the counts do.
     rng = np.random.default_rng(0)
     norms = np.concatenate([gaussian_norms(3, 0), rng.uniform(6.0, 6.4, 2_000), 6.4 * pareto(300, 12.0, 0)])
-    chosen = cheapest_radius(make_histogram(norms, 8.0, 0), 20.0, 1.0)
+    chosen = cheapest_radius(make_histogram(norms, 8.0, 0), 20.0, 1.0, clip_seen=True)
     assert chosen > 6.2
+
+
+def test_rows_that_are_seen_are_clipped_only_if_they_may_be() -> None:
+    histogram = make_histogram(gaussian_norms(12, 0), 8.0, 0)
+    assert cheapest_radius(histogram, 320.0, 0.1) >= histogram.radius(320.0)
+    assert cheapest_radius(histogram, 320.0, 0.1, clip_seen=True) < histogram.radius(320.0)
 
 
 @pytest.mark.parametrize("d", [3, 12])
@@ -48,7 +54,8 @@ def test_a_bump_within_the_radius_is_not_clipped_away() -> None:
 def test_the_radius_costs_little_more_than_the_best(d: int, noise: float) -> None:
     for seed in range(8):
         norms = gaussian_norms(d, seed)
-        chosen = cheapest_radius(make_histogram(norms, 8.0, seed), noise, 1 / math.sqrt(d))
+        histogram = make_histogram(norms, 8.0, seed)
+        chosen = cheapest_radius(histogram, noise, 1 / math.sqrt(d), clip_seen=True)
         best = min(cost(norms, r, noise, 1 / math.sqrt(d)) for r in np.geomspace(1.5, 8, 80).tolist())
         # Where the last rows lie that a histogram shows, the cost is up to twice the best.
         assert cost(norms, chosen, noise, 1 / math.sqrt(d)) < 1.25 * best
@@ -56,16 +63,17 @@ def test_the_radius_costs_little_more_than_the_best(d: int, noise: float) -> Non
 
 def test_more_noise_makes_the_ball_smaller_and_rows_that_agree_make_it_larger() -> None:
     histogram = make_histogram(gaussian_norms(6, 0), 8.0, 0)
-    radii = [cheapest_radius(histogram, noise, 0.3) for noise in (5.0, 40.0, 320.0)]
+    radii = [cheapest_radius(histogram, noise, 0.3, clip_seen=True) for noise in (5.0, 40.0, 320.0)]
     assert radii == sorted(radii, reverse=True)
     assert radii[0] > 1.1 * radii[2]
-    assert cheapest_radius(histogram, 40.0, 1.0) > cheapest_radius(histogram, 40.0, 0.1)
+    agreeing, even = (cheapest_radius(histogram, 40.0, share, clip_seen=True) for share in (1.0, 0.1))
+    assert agreeing > even
 
 
 def test_rows_that_no_one_has_seen_are_not_followed_far() -> None:
     for seed in range(5):
         histogram = make_histogram(pareto(20_000, 2.2, seed), 8.0, seed)
-        assert cheapest_radius(histogram, 1.0, 1.0) <= 1.5001 * histogram.radius(1.0)
+        assert cheapest_radius(histogram, 1.0, 1.0, clip_seen=True) <= 1.5001 * histogram.radius(1.0)
 
 
 def test_without_a_law_the_ball_ends_where_the_rows_do_that_are_seen() -> None:

@@ -156,8 +156,10 @@ def wrap(run: Run, white: White) -> Region:
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
-    noise = even_count(run, run.d)
-    ball = cheapest_radius(histogram, noise, agreement.expected(rank), without_law=white.look.far)
+    noise, far = even_count(run, run.d), white.look.far
+    agreeing, even = agreement.expected(rank), not heavy
+    # Where far rows agree, clipping them would take much of one direction.
+    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=even, without_law=far)
     if not heavy:
         return Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
     around = _ball_with(heavy, histogram, ball, rank, agreement)
@@ -246,7 +248,7 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: fl
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
     rest = _ask_part(run, white, beside, rank, share)
     along = [_ask_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors]
-    inner = cheapest_radius(rest, even_count(run, run.d), Agreement().expected(rank))
+    inner = rest.radius(directional_count(run, rank))
     clipped = c.CLIPPED_ALONG * even_count(run, run.d)
     reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
     best = _fit(run.d, inner, beside_typical, reaches, white.unit)
