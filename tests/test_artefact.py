@@ -66,7 +66,7 @@ def assert_same(first: dpcov.Release, second: dpcov.Release) -> None:
     assert len(first.losses) == len(second.losses)
     for law, other_law in zip(first.losses, second.losses, strict=True):
         pairs += [(getattr(law, part), getattr(other_law, part)) for part in ("rows", "shape", "spread")]
-        for part in ("radius", "directions", "restored", "restored_constant", "tilt"):
+        for part in ("radius", "directions", "evenness", "restored", "restored_constant", "tilt"):
             assert getattr(law, part) == getattr(other_law, part)
         assert (law.along is None) == (other_law.along is None)
         if law.along is not None and other_law.along is not None:

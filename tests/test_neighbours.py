@@ -177,6 +177,8 @@ ENTRIES: dict[str, Callable[[Array], Callable[[], Any]]] = {
     "PrivateCovariance": lambda rows: fitted(learn.PrivateCovariance, rows),
     "PrivatePCA": lambda rows: fitted(learn.PrivatePCA, rows),
     "PrivateWhitener": lambda rows: fitted(learn.PrivateWhitener, rows),
+    "PrivateScaler": lambda rows: fitted(learn.PrivateScaler, rows),
+    "PrivateImputer": lambda rows: fitted(learn.PrivateImputer, rows),
     "PrivateLinearRegression": lambda rows: fitted(learn.PrivateLinearRegression, rows),
     "PrivateRidge": lambda rows: fitted(learn.PrivateRidge, rows),
 }

@@ -32,7 +32,7 @@ SCHEMA_VERSION = 2
 # In the format, the laws of losses are called the tail.
 _MOMENT, _NOISE, _LOSSES = "second_moment.csv", "noise_map.csv", "tail.csv"
 _LOSS_HEADER = ("rows", "shape", "spread")
-_LOSS_NUMBERS = ("radius", "restored", "restored_constant", "tilt")
+_LOSS_NUMBERS = ("radius", "evenness", "restored", "restored_constant", "tilt")
 _MOST_COLUMNS = 20_000
 _MOST_LAWS = 100_000
 _RATIONAL = re.compile(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?")

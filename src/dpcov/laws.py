@@ -91,6 +91,8 @@ class LossLaw:
         Where rows were clipped, relative to the root mean square of a white coordinate.
     directions : int
         Among how many directions of the table the loss is spread.
+    evenness : float
+        How evenly: the share of a direction is a gamma variable of this shape, and of mean 1.
     restored, restored_constant : float
         By what share the method has raised the second moment in these directions, and of the constant,
         to make up for the loss.
@@ -114,10 +116,21 @@ class LossLaw:
     spread: Vector
     radius: float
     directions: int = 1
+    evenness: float = 8.0
     restored: float = 0.0
     restored_constant: float = 0.0
     along: Vector | None = None
     tilt: float = 0.0
+
+    def beyond(self, reach: float) -> Vector:
+        """Return which part of these rows lies beyond `reach` times the radius, under each of the laws."""
+        excess = (reach - 1) / self.spread
+        light = np.abs(self.shape) < _LIGHT
+        base = np.maximum(1 + self.shape * excess, 0.0)
+        with np.errstate(divide="ignore"):
+            power = base ** (-1 / np.where(light, 1.0, self.shape))
+        result: Vector = np.where(light, np.exp(-excess), power)
+        return result
 
     def norms(self, upper: Vector, law: int) -> Vector:
         """Return norms relative to the radius, by their upper probabilities under one of the laws."""

@@ -29,6 +29,8 @@ from audit.tables import (
     BALANCED,
     EAST,
     FAR,
+    FAR_EAST,
+    FARTHER_NORTH,
     FEW_FAR,
     FEW_LOW,
     MANY_ROWS,
@@ -39,6 +41,7 @@ from audit.tables import (
     ones,
     swapped,
 )
+from helpers.transcripts import overheard
 from typer.testing import CliRunner
 
 import dpcov
@@ -46,6 +49,8 @@ from dpcov import learn
 from dpcov.cli.app import app
 from dpcov.core import DpcovError
 
+# The budget at which a thousand runs prove the largest share of what is lost.
+MUCH = Fraction(4)
 _STRONG = ("a tenth of the noise", "seeded generator reused")
 _SEEDED = ("seeded generator reused",)
 _MANY_QUERIES = (
@@ -54,11 +59,11 @@ _MANY_QUERIES = (
 )
 
 
-def _release(method: str, delta: Fraction | None = None, **options: Any) -> Program:
+def _release(method: str, delta: Fraction | None = None, rho: Fraction = RHO, **options: Any) -> Program:
     def program(rows: Array) -> list[float]:
         try:
             made = dpcov.release(
-                rows, rho=RHO, delta=delta, method=method, intercept=False, progress=False, **options
+                rows, rho=rho, delta=delta, method=method, intercept=False, progress=False, **options
             )
         except DpcovError as error:
             return [-float(len(type(error).__name__))] * (rows.shape[1] + 2)
@@ -86,11 +91,16 @@ def _matrix_of(function: Callable[..., Array]) -> Program:
     return program
 
 
-def _fitted(estimator: type, *attributes: str, target: bool = False) -> Program:
-    """Fit an estimator; the first column is its target, if it has one."""
+def _fitted(estimator: type, *attributes: str, target: bool = False, default: bool = False) -> Program:
+    """Fit an estimator by the default, or by "gaussian"; the first column is its target, if it has one."""
+    arguments = (
+        {"rho": MUCH, "release_options": {"progress": False}}
+        if default
+        else {"rho": RHO, "method": "gaussian", "release_options": {"radius": 1.0, "progress": False}}
+    )
 
     def program(rows: Array) -> list[float]:
-        made = estimator(rho=RHO, method="gaussian", release_options={"radius": 1.0, "progress": False})
+        made = estimator(**arguments)
         try:
             made.fit(rows[:, 1:], rows[:, 0]) if target else made.fit(rows)
         except dpcov.UnresolvedError:
@@ -100,18 +110,39 @@ def _fitted(estimator: type, *attributes: str, target: bool = False) -> Program:
     return program
 
 
-def _command(rows: Array) -> list[float]:
-    with tempfile.TemporaryDirectory() as folder:
-        table, made = Path(folder) / "table.csv", Path(folder) / "made.dpcov"
-        np.savetxt(table, rows, delimiter=",", header="a,b", comments="")
-        line = [
-            "release", str(table), "--rho", "1", "--method", "gaussian", "--option", "radius=1", "--columns",
-            "a,b", "--no-intercept", "-o", str(made),
-        ]  # fmt: skip
-        result = CliRunner().invoke(app, line)
-        assert result.exit_code == 0, result.output
-        matrix = np.asarray(dpcov.load(made).second_moment())
-    return [float(matrix[0, 0]), float(matrix[1, 1]), float(matrix[0, 1])]
+def _command(*options: str) -> Program:
+    def program(rows: Array) -> list[float]:
+        with tempfile.TemporaryDirectory() as folder:
+            table, made = Path(folder) / "table.csv", Path(folder) / "made.dpcov"
+            np.savetxt(table, rows, delimiter=",", header="a,b", comments="")
+            line = ["release", str(table), *options, "--columns", "a,b", "--no-intercept", "-o", str(made)]
+            result = CliRunner().invoke(app, line)
+            assert result.exit_code == 0, result.output
+            matrix = np.asarray(dpcov.load(made).second_moment())
+        return [float(matrix[0, 0]), float(matrix[1, 1]), float(matrix[0, 1])]
+
+    return program
+
+
+def all_answers(program: Program, one: Array, other: Array) -> Program:
+    """Return what all answers of a run tell about which neighbour it is: log-likelihood ratios."""
+
+    def listening(rows: Array) -> list[float]:
+        with overheard(one, other) as asked:
+            program(rows)
+        heard = [answer for together in asked for answer in together.heard]
+        matrices = sum(answer.log_ratio for answer in heard if answer.query == "Gram")
+        return [sum(answer.log_ratio for answer in heard), matrices]
+
+    return listening
+
+
+def _all_answers(name: str, program: Program, *mutants: str) -> Case:
+    return Case(
+        f"{name}, all answers", all_answers(program, FAR_EAST, FARTHER_NORTH), FAR_EAST, FARTHER_NORTH,
+        Claim(rho=MUCH, gaussian=True), METHOD_RUNS, ("half the noise", *mutants), "far row turned",
+        mutant_runs=METHOD_RUNS // 2,
+    )  # fmt: skip
 
 
 _METHODS: dict[str, tuple[Case, ...]] = {
@@ -120,6 +151,7 @@ _METHODS: dict[str, tuple[Case, ...]] = {
              METHOD_RUNS * 3 // 2, COMMON, "one of 200 rows turned"),
         Case("whitening, outlier", _release("whitening"), swapped(MANY_ROWS, [FAR, 0]),
              swapped(MANY_ROWS, [0, 0]), GDP, METHOD_RUNS // 2, _SEEDED),
+        _all_answers("whitening", _release("whitening", rho=MUCH), "asked twice, paid once", "no clipping"),
     ),
     "method gaussian": (
         Case("gaussian", _release("gaussian", radius=1.0), swapped(UNIT_ROWS, [FAR, 0]),
@@ -201,7 +233,9 @@ _FUNCTIONS: dict[str, tuple[Case, ...]] = {
              ones(6), swapped(ones(6), [0.1]), APPROXIMATE, QUERY_RUNS, COMMON, "one of 6 equal rows"),
     ),
     "dpcov release": (
-        Case("command line", _command, EAST, NORTH, GDP, FEW_RUNS, _STRONG, "far row turned"),
+        Case("command line", _command("--rho", "1", "--method", "gaussian", "--option", "radius=1"), EAST,
+             NORTH, GDP, FEW_RUNS, _STRONG, "far row turned"),
+        _all_answers("command line", _command("--rho", str(MUCH))),
     ),
 }  # fmt: skip
 
@@ -209,13 +243,21 @@ _FITS: dict[type, Program] = {
     learn.PrivateCovariance: _fitted(learn.PrivateCovariance, "location_", "covariance_"),
     learn.PrivatePCA: _fitted(learn.PrivatePCA, "mean_", "explained_variance_"),
     learn.PrivateWhitener: _fitted(learn.PrivateWhitener, "mean_", "whitening_"),
+    learn.PrivateScaler: _fitted(learn.PrivateScaler, "mean_", "scale_"),
+    learn.PrivateImputer: _fitted(learn.PrivateImputer, "statistics_"),
     learn.PrivateLinearRegression: _fitted(learn.PrivateLinearRegression, "intercept_", "coef_", target=True),
     learn.PrivateRidge: _fitted(learn.PrivateRidge, "intercept_", "coef_", target=True),
+}
+# All estimators fit through the same release: one with a target and one without.
+_FITS_BY_DEFAULT: dict[type, tuple[Case, ...]] = {
+    estimator: (_all_answers(estimator.__name__, _fitted(estimator, target=target, default=True)),)
+    for estimator, target in ((learn.PrivateCovariance, False), (learn.PrivateLinearRegression, True))
 }
 _ESTIMATORS = {
     f"dpcov.learn.{estimator.__name__}": (
         Case(estimator.__name__, program, BALANCED, swapped(BALANCED, [-1, 0]), GDP, METHOD_RUNS, COMMON,
              "one of 80 rows turned round"),
+        *_FITS_BY_DEFAULT.get(estimator, ()),
     )
     for estimator, program in _FITS.items()
 }  # fmt: skip

@@ -65,7 +65,8 @@ class Claim:
 class Case:
     """One program, its worst neighbours and its claim.
 
-    A `note` says why milder mutants than its own cannot be caught, if so.
+    A `note` says why milder mutants than its own cannot be caught, if so. Mutants have as many `runs`, times
+    a factor of their own, unless `mutant_runs` says otherwise.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Case:
     mutants: tuple[str, ...]
     neighbours: str = "far row for zero"
     note: str = ""
+    mutant_runs: int | None = None
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,20 @@ def _less_noise(patch: pytest.MonkeyPatch, share: Fraction) -> None:
     def truncated(bits: Any, scale: Any, bound: int) -> int:
         return truncated_laplace(bits, Fraction(scale) * root, int(bound * root))
 
-    weak = {"rounded_gaussian": gaussian, "discrete_laplace": laplace, "truncated_laplace": truncated}
-    # Wherever a query draws; the samplers themselves stay as they are.
+    weak: dict[str, Callable[..., Any]] = {
+        "rounded_gaussian": gaussian,
+        "discrete_laplace": laplace,
+        "truncated_laplace": truncated,
+    }
+    for name, sampler in weak.items():
+        _draw_from(patch, name, sampler)
+
+
+def _draw_from(patch: pytest.MonkeyPatch, name: str, sampler: Callable[..., Any]) -> None:
+    """Put a sampler in place of another wherever a query draws; the samplers themselves stay as they are."""
     for module in QUERY_MODULES:
-        for name, sampler in weak.items():
-            if hasattr(module, name) and getattr(module, name).__module__ != module.__name__:
-                patch.setattr(module, name, sampler)
+        if hasattr(module, name) and getattr(module, name).__module__ != module.__name__:
+            patch.setattr(module, name, sampler)
 
 
 def half_the_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
@@ -104,6 +112,16 @@ def one_release_too_few(patch: pytest.MonkeyPatch, program: Program) -> Program:
         return [(a + b) / 2 for a, b in zip(first, second, strict=True)]
 
     return twice
+
+
+def asked_twice_paid_once(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """Every query is answered by the mean of two answers, for the price of one."""
+
+    def mean(bits: Any, variance: Any, count: int) -> NDArray[np.int64]:
+        return (rounded_gaussian(bits, variance, count) + rounded_gaussian(bits, variance, count)) // 2
+
+    _draw_from(patch, "rounded_gaussian", mean)
+    return program
 
 
 def seeded_generator_reused(patch: pytest.MonkeyPatch, program: Program) -> Program:
@@ -184,6 +202,7 @@ MUTANTS: dict[str, Mutant] = {
     "no clipping": no_clipping,
     "no bounds": no_bounds,
     "one release too few": one_release_too_few,
+    "asked twice, paid once": asked_twice_paid_once,
     "seeded generator reused": seeded_generator_reused,
     "float noise": float_noise,
     "sums without noise": sums_without_noise,

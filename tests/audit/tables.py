@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from audit.harness import Array
 
-FAR = 1e9
+FAR, FARTHER = 1e9, 1e12
 
 
 def swapped(rows: Array, row: list[float]) -> Array:
@@ -31,6 +31,9 @@ BALANCED = np.repeat(lines([1, 0], [-1, 0], [0, 1], [0, -1]), 20, axis=0)
 HALVES = np.array([[1.0]] * 24 + [[0.1]] * 24)
 FEW_FAR = np.array([[1.0]] * 390 + [[FAR]] * 10)
 FEW_LOW = np.array([[1.0]] * 30 + [[0.1]] * 10)
+# The far row lies in another direction, beyond every radius, and in another bin of most histograms.
+CLOUD = np.random.default_rng(0).normal(size=(100, 2))
+FAR_EAST, FARTHER_NORTH = swapped(CLOUD, [FAR, 0]), swapped(CLOUD, [0, FARTHER])
 NORMAL = np.random.default_rng(0).normal(size=(600, 1))
 
 

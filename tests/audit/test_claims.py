@@ -16,10 +16,11 @@ from audit.mutants import MUTANTS
 from audit.record import record
 
 SHARE = float(os.environ.get("DPCOV_AUDIT_SHARE", "1"))
-# The first two double the loss, and do not quadruple it: it takes more runs to see. Others are seen at once.
+# The first three double the loss, and do not quadruple it: that takes more runs. Others are seen at once.
 FACTORS = {
     "no sqrt 2": 6.0,
     "one release too few": 6.0,
+    "asked twice, paid once": 3.0,
     "no clipping": 0.25,
     "no bounds": 0.25,
     "rare results shown": 0.25,
@@ -32,7 +33,8 @@ LEAST_RUNS = 500
 
 
 def runs_of(case: Case, mutant: str = "") -> int:
-    runs = max(min(case.runs, LEAST_RUNS), case.runs * FACTORS.get(mutant, 1.0))
+    most = case.mutant_runs if mutant and case.mutant_runs else case.runs
+    runs = max(min(most, LEAST_RUNS), most * FACTORS.get(mutant, 1.0))
     return max(50, int(runs * SHARE))
 
 

@@ -10,7 +10,6 @@ from scipy.stats import norm
 
 from dpcov.core import ArgumentError
 from dpcov.laws import LossLaw
-from dpcov.linear import uncertainty
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
 
 Array = NDArray[np.float64]
@@ -63,11 +62,10 @@ def direct_losses(loss: LossLaw, quadratic: Array, n_rows: int, draws: int) -> A
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_simulated_losses_have_the_law_of_whole_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Directions of whole rows are uniform; uncertain shares come on top of that.
-    monkeypatch.setattr(uncertainty, "_EVENNESS", 1e6)
+def test_simulated_losses_have_the_law_of_whole_rows(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    loss, n_rows = make_law(), 1000
+    # Directions of whole rows are uniform; uncertain shares come on top of that.
+    loss, n_rows = replace(make_law(), evenness=1e6), 1000
     a, b = rng.standard_normal((2, 5))
     quadratic = (np.outer(a, b) + np.outer(b, a)) / 2
     expected = direct_losses(loss, quadratic, n_rows, 4000)
@@ -133,13 +131,30 @@ def test_a_mean_loses_across_a_heavy_direction() -> None:
     assert found.std() > 1.5 * cancelled
 
 
-def test_where_some_directions_are_heavy_the_others_are_less_certain() -> None:
-    response = heavy_response(np.diag([0, 1.0, 0, 0, 0]), np.eye(5)[0])
-    heavy = replace(make_law(directions=1), along=np.eye(5)[0])
+def test_where_the_loss_is_less_even_directions_are_less_certain() -> None:
     plain = make_response(0.0, 1.0, 0.0, 1.0, 0.0)
-    alone = LossDraws([make_law()], 1000, has_constant=True).missing(plain).std()
-    together = LossDraws([make_law(), heavy], 1000, has_constant=True).missing(response).std()
-    assert together > 1.5 * alone
+    draws = [
+        LossDraws([replace(make_law(rows=3000.0), evenness=evenness)], 100_000, has_constant=True).missing(
+            plain
+        )[0]
+        for evenness in (8.0, 0.5)
+    ]
+    # A gamma variable of shape k has mean 1 and variance 1 / k; 512 draws tell a standard deviation to 10%.
+    assert draws[0].std() / draws[0].mean() == pytest.approx(math.sqrt(1 / 8), rel=0.3)
+    assert draws[1].std() / draws[1].mean() == pytest.approx(math.sqrt(2.0), rel=0.3)
+
+
+def test_rows_may_lean_to_one_side_and_take_the_mean_with_them() -> None:
+    zero, loss, n_rows = np.zeros(1), replace(make_law(rows=3000.0), evenness=1e6), 100_000
+    across = Response(zero, zero, np.array([0.25]), zero, zero)
+    found = LossDraws([loss], n_rows, has_constant=True).missing(across)[0]
+    norms = loss.norms((np.arange(1000) + 0.5) / 1000, 0)
+    lengths = float(np.mean((1 - norms**-2.0) * np.sqrt((loss.radius * norms) ** 2 - 1)))
+    # All of the length times a uniform variable times a coordinate of one of five directions: the root mean
+    # square is 1 / sqrt(3 * 5). Rows that lean to no side would have 1 / sqrt(3000 * 5).
+    expected = 3000 * lengths / n_rows / math.sqrt(15)
+    assert found.std() == pytest.approx(expected, rel=0.2)
+    assert abs(found.mean()) < 4.5 * found.std() / math.sqrt(len(found))
 
 
 def test_many_answers_near_heavy_directions_have_about_the_intervals_of_each_alone() -> None:

@@ -28,10 +28,6 @@ from dpcov.laws import LossLaw
 
 _DRAWS_A_LAW = 4
 _SEED = 0
-# How evenly rows beyond are spread: the shape of a gamma law for the share of a direction. Where some rows
-# agree in a direction of their own, others may as well, in directions below the noise.
-_EVENNESS = 8.0
-_EVENNESS_BESIDE_HEAVY = 2.0
 _BISECTIONS = 45
 _CHUNK = 4096
 _ANGLES = 257
@@ -222,11 +218,9 @@ class LossDraws:
         draws = _DRAWS_A_LAW * max(len(law.rows) for law in laws)
         self._first, self._second, self._constant, self._cross = np.zeros((4, draws))
         along, beside, across = [], [], []
-        some_agree = any(law.along is not None for law in laws)
-        evenness = _EVENNESS_BESIDE_HEAVY if some_agree else _EVENNESS
         for law in laws:
             if law.along is None:
-                sums = _even_losses(rng, law, draws, evenness, has_constant=has_constant) / n_rows
+                sums = _even_losses(rng, law, draws, has_constant=has_constant) / n_rows
                 self._first, self._second = sums[:2] - law.restored
                 self._constant, self._cross = sums[2] - law.restored_constant, sums[3]
             else:
@@ -290,20 +284,24 @@ def _ends(level: float) -> tuple[float, float]:
     return (1 - inside) / 2, (1 + inside) / 2
 
 
-def _even_losses(
-    rng: np.random.Generator, law: LossLaw, draws: int, evenness: float, *, has_constant: bool
-) -> Array:
-    """Return sums over rows in all directions: along two of them, of the constant, and across."""
+def _even_losses(rng: np.random.Generator, law: LossLaw, draws: int, *, has_constant: bool) -> Array:
+    """Return sums over rows in all directions: along two of them, of the constant, and across.
+
+    Across, rows may lean to one side by any part of their length: those of skewed columns do.
+    """
     sums = np.zeros((4, draws))
     for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
         norms = law.norms(1 - rng.random(count), draw % len(law.rows))
         cut = 1 - norms**-2.0
         squares = np.maximum((law.radius * norms) ** 2 - has_constant, 0.0)
         first, second, other = _directions(rng, count, law.directions)
-        lost = cut * squares
-        sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), (cut * np.sqrt(squares)) @ other
+        lost, lengths = cut * squares, cut * np.sqrt(squares)
+        leaning = rng.random() * rng.standard_normal() / math.sqrt(law.directions)
+        across = lengths @ other + leaning * lengths.sum()
+        sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), across
     if law.directions > 1:
-        sums[:2] *= rng.gamma(evenness, 1 / evenness, (2, draws))
+        shares = rng.gamma(law.evenness, 1 / law.evenness, (3, draws))
+        sums[[0, 1, 3]] *= shares[0], shares[1], np.sqrt(shares[2])
     return sums
 
 

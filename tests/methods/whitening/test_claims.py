@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,17 +11,15 @@ from methods.whitening.test_whiten import noise_matrices
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.core import NoisyCount
 from dpcov.laws import NoiseLaw, least_resolved
 from dpcov.methods.whitening.claims import Beyond, predicted_error
-from dpcov.methods.whitening.restoration import restore_shrunk
+from dpcov.methods.whitening.restoration import FAR, Counted, restore_shrunk
 from dpcov.methods.whitening.wrap import Agreement, Region, Tail
 
 Matrix = NDArray[np.float64]
 
 N = 20_000
-NONE_BEYOND = Beyond.none()
-NOTHING_RESTORED = restore_shrunk(Region(3.0), N, np.eye(4), NoisyCount(0, Fraction(16)), has_constant=False)
+NOTHING_RESTORED = restore_shrunk(Region(3.0), N, np.eye(4), Counted(0.0, 0.0, 4.0), has_constant=False)
 
 
 def table_with_a_rare_column(k: int, seed: int) -> Matrix:
@@ -31,23 +29,34 @@ def table_with_a_rare_column(k: int, seed: int) -> Matrix:
 
 
 def test_rows_beyond_are_counted_and_bounded() -> None:
-    beyond = Beyond.of(NoisyCount(12, Fraction(16)), Region(3.0), 1000)
-    assert (beyond.rows, beyond.spread) == (12.0, 4.0)
-    assert beyond.square == pytest.approx(9 / 1000)
+    beyond = Beyond.of(Counted(112.0, 12.0, 4.0), Agreement(), 9 / 1000)
+    assert (beyond.rows, beyond.far, beyond.spread) == (112.0, 12.0, 4.0)
     # 19 of 20 normal variables stay below 1.645 standard deviations.
-    assert beyond.at_most == pytest.approx(12 + 1.645 * 4)
-    # A region that knows nothing of their directions takes them to agree.
-    assert beyond.hidden == pytest.approx(beyond.at_most * 9 / 1000)
-    assert beyond.likely == pytest.approx(16 * 9 / 1000)
+    assert beyond.at_most == pytest.approx(112 + 1.645 * 4)
+    assert beyond.far_at_most == pytest.approx(12 + 1.645 * 4)
+    # Rows that are not far beyond have kept half of their squares. Others may have kept nothing, and where
+    # nothing is known of their directions, they may agree.
+    assert beyond.hidden == pytest.approx(beyond.far_at_most * 9 / 1000)
     # A count of noise alone is no number of rows.
-    assert Beyond.of(NoisyCount(-7, Fraction(16)), Region(3.0), 1000).rows == 0
+    noise = Beyond.of(Counted(-7.0, -9.0, 4.0), Agreement(), 9 / 1000)
+    assert (noise.rows, noise.far) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("far", "explained"), [(9.0, {True: True, False: False}), (7.0, {True: True, False: True})]
+)
+def test_far_rows_are_explained_by_a_law_or_not_seen(far: float, explained: dict[bool, bool]) -> None:
+    beyond = Beyond.of(Counted(100.0, far, 4.0), Agreement(), 9 / 1000)
+    for agrees, expected in explained.items():
+        facts = beyond.describe(replace(NOTHING_RESTORED, agrees=agrees))
+        assert facts["explained"] is expected
 
 
 @pytest.mark.parametrize("values", [np.full(12, 2.0), np.array([0.5, 1.0, 2.0, 4.0])], ids=["even", "uneven"])
 def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(values: NDArray[np.float64]) -> None:
     sigma = 0.01
     law = NoiseLaw(np.eye(len(values)), sigma)
-    claimed = predicted_error(values, law, NOTHING_RESTORED, NONE_BEYOND)
+    claimed = predicted_error(values, law, NOTHING_RESTORED)
     exact = np.diag(values)
     errors = [relative_error(exact + noise, exact) for noise in noise_matrices(len(values), sigma)]
     # Of 500, 5% are 25; 60 or more happen once in 10^9.
@@ -59,14 +68,12 @@ def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(values: NDArr
 def test_only_what_is_resolved_is_claimed() -> None:
     law = NoiseLaw(np.eye(3), 0.01)
     small = least_resolved(3, 0.01) * 0.99
-    both = predicted_error(np.array([small, 1.0, 1.0]), law, NOTHING_RESTORED, NONE_BEYOND)
-    assert both == pytest.approx(
-        predicted_error(np.array([-1.0, 1.0, 1.0]), law, NOTHING_RESTORED, NONE_BEYOND)
-    )
-    assert predicted_error(np.full(3, small), law, NOTHING_RESTORED, NONE_BEYOND) == 1.0
+    both = predicted_error(np.array([small, 1.0, 1.0]), law, NOTHING_RESTORED)
+    assert both == pytest.approx(predicted_error(np.array([-1.0, 1.0, 1.0]), law, NOTHING_RESTORED))
+    assert predicted_error(np.full(3, small), law, NOTHING_RESTORED) == 1.0
     # Rows beyond the region may be all that a direction has: it is not resolved either.
     hiding = NoiseLaw(np.eye(3), 0.01, hidden=0.99)
-    assert predicted_error(np.ones(3), hiding, NOTHING_RESTORED, NONE_BEYOND) == 1.0
+    assert predicted_error(np.ones(3), hiding, NOTHING_RESTORED) == 1.0
 
 
 def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
@@ -74,22 +81,22 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
     values = np.ones(4)
     lumps = np.concatenate([np.full(20_000, 1.0), np.full(700, 3.0), np.full(600, 5.0), np.full(500, 9.0)])
     lumps += 0.01 * np.random.default_rng(0).random(len(lumps))
-    # No law fits lumps: each row that was counted may have lost as much as the region reaches.
+    # No law fits lumps: what their numbers beyond and far beyond tell is the guess.
     region = Region(4.0, (Tail(make_histogram(lumps, 3.0, 0), 4.0, 4),))
-    unknown = restore_shrunk(region, N, np.eye(4), NoisyCount(1100, Fraction(25)), has_constant=False)
-    assert unknown.laws == (None,)
-    beyond = Beyond(1100.0, 5.0, Agreement(0.5, 0.5, 1000.0), 16 / N)
-    assert predicted_error(values, law, unknown, beyond) == pytest.approx(0.5 * 1105 * 16 / N, rel=1e-3)
+    guessed = restore_shrunk(region, N, np.eye(4), Counted(1100.0, 500.0, 5.0), has_constant=False)
+    assert not guessed.agrees
+    lost = np.maximum(lumps**2 - 16, 0).sum() / (N * 4)
+    assert predicted_error(values, law, guessed) > lost / guessed.factor
     # Where one fits, 19 of 20 likely laws have lost less.
     norms = pareto(N, 4.0, 0)
     radius = (N / 60) ** 0.25
     region = Region(radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),))
-    counted = NoisyCount(int((norms > radius).sum()), Fraction(25))
+    counted = Counted(float((norms > radius).sum()), float((norms > FAR * radius).sum()), 5.0)
     fitted = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
     (at_most,), (factor,) = fitted.at_most, fitted.factors
     lost = np.maximum(norms**2 - radius**2, 0).sum() / (N * 4)
     assert at_most - 1 > lost
-    assert predicted_error(values, law, fitted, NONE_BEYOND) >= at_most / factor - 1
+    assert predicted_error(values, law, fitted) >= at_most / factor - 1
 
 
 @pytest.mark.parametrize("k", [8, 15, 25])

@@ -12,6 +12,7 @@ from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.tail import (
     expected_loss,
     fit_tail,
+    law_of_counts,
     radius_beyond,
     restored_quantile,
 )
@@ -122,3 +123,30 @@ def test_a_tail_that_ends_before_the_radius_has_a_radius_too() -> None:
         norms = np.random.default_rng(seed).uniform(0.5, 1.0, 20_000)
         for radius in (1.05, 1.2, 2.0, 1e20):
             assert radius / 1.5 <= radius_beyond(make_histogram(norms, 8.0, seed), radius, 10.0) <= radius
+
+
+@pytest.mark.parametrize(("rows", "far"), [(400.0, 60.0), (90.0, 2.0), (30.0, -12.0), (-10.0, 4.0)])
+def test_laws_of_counts_have_about_these_counts(rows: float, far: float) -> None:
+    law = law_of_counts(rows, far, 8.0, 1.5)
+    assert np.isfinite(law.spread).all()
+    assert (law.rows >= 0).all()
+    assert (law.spread > 0).all()
+    # As spread out as the noise, cut off at zero.
+    assert np.median(law.rows) == pytest.approx(max(rows, 0.0), abs=8.0)
+    beyond = law.rows * law.beyond(1.5)
+    assert np.median(beyond) == pytest.approx(max(far, 0.0), abs=8.0)
+    if far > 30:
+        assert beyond.std() == pytest.approx(8.0, rel=0.2)
+        assert abs(np.corrcoef(law.rows, beyond)[0, 1]) < 0.3
+
+
+def test_an_uneven_loss_is_restored_as_most_directions_have_it() -> None:
+    law = LossLaw(np.full(8, 50.0), np.zeros(8), np.full(8, 0.2), 5.0, evenness=1.0)
+    whole = expected_loss(
+        LossLaw(law.rows, law.shape, law.spread, 5.0, evenness=1e6), 1000, 6, 0.5, has_constant=False
+    )
+    # The median of an exponential variable.
+    uneven = expected_loss(law, 1000, 6, 0.5, has_constant=False)
+    assert uneven.restored == pytest.approx(np.log(2) * whole.restored, rel=1e-4)
+    alone = expected_loss(law, 1000, 1, 0.5, has_constant=False)
+    assert alone.restored == pytest.approx(6 * whole.restored, rel=1e-4)

@@ -1,8 +1,9 @@
 """Step 5, say what cannot be known: what noise and the rows beyond the region can do to the result.
 
 A row beyond the region was shrunk to it, and adds at most ``R^2 / n`` to the released variance of any
-direction. So a direction whose released variance does not clearly exceed (rows beyond, at most) ``R^2 / n``
-may consist of clipped rows alone: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
+direction. One that was less than `FAR` times as long has kept half of its square. So a direction whose
+released variance does not clearly exceed (rows far beyond, at most) ``R^2 / n`` may be much larger in the
+table: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import math
 from dataclasses import dataclass
 
 from dpcov.arrays import Vector
-from dpcov.core import NoisyCount
 from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
-from dpcov.methods.whitening.restoration import Restoration
-from dpcov.methods.whitening.wrap import Agreement, Region
+from dpcov.methods.whitening.restoration import Counted, Restoration
+from dpcov.methods.whitening.wrap import Agreement
 
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""
@@ -29,14 +29,19 @@ _SEEN = 2.0
 
 @dataclass(frozen=True)
 class Beyond:
-    """The rows beyond the region.
+    """The rows beyond the region, and those of them that lie far beyond.
+
+    Rows that are not far beyond have kept half of their squares or more, so what they have of a variance is
+    known within a factor of 2. Those far beyond may be of any length.
 
     Attributes
     ----------
     rows : float
         How many there are, with noise; not negative.
+    far : float
+        How many lie far beyond (`FAR`), with noise; not negative.
     spread : float
-        Standard deviation of that.
+        Standard deviation of either.
     agreement : Agreement
         How many of them may lie along one direction.
     square : float
@@ -44,20 +49,20 @@ class Beyond:
     """
 
     rows: float
+    far: float
     spread: float
     agreement: Agreement
     square: float
 
     @classmethod
-    def of(cls, counted: NoisyCount, region: Region, n_rows: int) -> Beyond:
-        """Take a count of them."""
-        spread = math.sqrt(float(counted.variance))
-        return cls(max(float(counted.count), 0.0), spread, region.agreement, region.radius**2 / n_rows)
+    def of(cls, counted: Counted, agreement: Agreement, square: float) -> Beyond:
+        """Take counts of them."""
+        return cls(max(counted.rows, 0.0), max(counted.far, 0.0), counted.spread, agreement, square)
 
     @classmethod
     def none(cls) -> Beyond:
         """Say that no row of interest is there."""
-        return cls(0.0, 0.0, Agreement(), 0.0)
+        return cls(0.0, 0.0, 0.0, Agreement(), 0.0)
 
     @property
     def at_most(self) -> float:
@@ -65,26 +70,30 @@ class Beyond:
         return self.rows + _UPPER * self.spread
 
     @property
-    def hidden(self) -> float:
-        """What they have at most of a released variance, in clipped coordinates."""
-        return self.agreement.along_one(self.at_most) * self.square
+    def far_at_most(self) -> float:
+        """How many lie far beyond at most, 19 of 20 times."""
+        return self.far + _UPPER * self.spread
 
     @property
-    def likely(self) -> float:
-        """What they may have taken from a variance if most are not much longer than the region reaches."""
-        return self.agreement.along_one(self.rows + self.spread) * self.square
+    def hidden(self) -> float:
+        """What those far beyond have at most of a released variance, in clipped coordinates."""
+        return self.agreement.along_one(self.far_at_most) * self.square
 
     def describe(self, restoration: Restoration) -> dict[str, float | bool]:
         """Return what is known of them, for the diagnostics.
 
         They are explained if none is seen, or if a law tells what each tail lost.
         """
-        seen = self.rows > _SEEN * self.spread
-        explained = not seen or (bool(restoration.laws) and None not in restoration.laws)
-        return {"about": self.rows, "at_most": self.at_most, "explained": explained}
+        seen = self.far > _SEEN * self.spread
+        return {
+            "about": self.rows,
+            "at_most": self.at_most,
+            "far_at_most": self.far_at_most,
+            "explained": not seen or restoration.agrees,
+        }
 
 
-def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, beyond: Beyond) -> float:
+def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:
     """Return what a resolved variance is off by at most, as a share of it, in 19 of 20 releases.
 
     Parameters
@@ -95,8 +104,6 @@ def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, b
         Its noise.
     restoration : Restoration
         What was given back for clipping, and how certain that is.
-    beyond : Beyond
-        The rows beyond the region.
     """
     found = values[values > least_resolved(len(values), noise.sigma, noise.hidden)]
     if not len(found):
@@ -105,10 +112,10 @@ def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, b
     # norm is about twice the root of the largest sum of a row, as that of equal ones is exactly in the
     # limit.
     spread = noise.sigma * math.sqrt(2 * float((1 / found).max()) * float((1 / found).sum()))
-    return rarely_exceeded(len(values)) * spread + _clipping_error(found, restoration, beyond)
+    return rarely_exceeded(len(values)) * spread + _clipping_error(restoration)
 
 
-def _clipping_error(found: Vector, restoration: Restoration, beyond: Beyond) -> float:
+def _clipping_error(restoration: Restoration) -> float:
     """Return what clipping may have taken beyond what was given back, as a share of a resolved variance."""
     if not restoration.laws:
         return 0.0
@@ -120,5 +127,5 @@ def _clipping_error(found: Vector, restoration: Restoration, beyond: Beyond) -> 
         located = tail.direction is not None or bool(restoration.region.heavy)
         uneven = 1.0 if located else restoration.region.agreement.about * tail.rank
         worst = (1 + max(uneven, 1.0) * (at_most - 1)) / factor - 1
-        errors.append(beyond.likely / float(found[0]) if law is None else worst)
+        errors.append(0.0 if law is None else worst)
     return max(0.0, *errors)

@@ -120,6 +120,10 @@ COUNT_SHARE = 0.01
 """Counting the rows beyond the region costs this: a count is then off by ``7 / sqrt(rho)`` rows. What the
 noise of the release can hide is ``sqrt(2 d / rho)`` rows."""
 
+CONSTANT_REACH = 0.25
+"""The constant's coordinate, in units of how far rows reach beside it (``room.py``). A quarter lets 1/16 more
+noise into other entries. Means have 4.25 / 2 times the noise of a query of sums with all of the budget."""
+
 FEW_ROWS = 0.25
 """If the whole budget leaves more noise than this in a direction of a white table, one release of the rows
 as they are tells most."""

@@ -20,36 +20,45 @@ from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
 from dpcov.methods.whitening.frames import in_frame
-from dpcov.methods.whitening.restoration import raise_beside_constant, restore_dropped, restore_shrunk
+from dpcov.methods.whitening.restoration import (
+    FAR,
+    Counted,
+    raise_beside_constant,
+    restore_dropped,
+    restore_shrunk,
+)
+from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 from dpcov.methods.whitening.wrap import Region, directional_count
-
-# Sixteen bins a doubling: the edge below the radius is at most 4% shorter.
-_COUNT_HALVES = 8
 
 
 def release(run: Run, white: White, region: Region) -> Estimate:
     """Spend what is left, and say what is known about the result."""
     shape = region.shape(run.d)
-    wanted = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
-    count, dropped = count_beyond(run, wanted, region.radius), directional_count(run, max(white.rank, 1))
-    left = run.curator.remaining.rho - count.cost.rho
-    clipping = Clipping(run.map(wanted), region.radius, run.rule)
-    answer, counted = run.curator.ask(Gram(clipping, left, "the released matrix"), count)
+    inside = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
+    has_constant = run.curator.has_constant
+    room = make_room(inside, region.radius, constant=has_constant and not run.curator.grouped)
+    wanted = room.stretch @ inside
+    counts, dropped = count_beyond(run, wanted, room.radius), directional_count(run, max(white.rank, 1))
+    left = run.curator.remaining.rho - sum(count.cost.rho for count in counts)
+    clipping = Clipping(run.map(wanted), room.radius, run.rule)
+    answer, *found = run.curator.ask(Gram(clipping, left, "the released matrix"), *counts)
+    counted = Counted.of(*found)
     share = float(left) / run.rho
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
-    has_constant = run.curator.has_constant
+    # White coordinates: heavy directions have no part of the constant, so these two commute.
+    back = np.asarray(np.linalg.solve(room.stretch, shape), dtype=np.float64)
     restoration = (
         restore_dropped(region, dropped)
         if run.contamination
-        else restore_shrunk(region, run.n, shape @ moment @ shape, counted, has_constant=has_constant)
+        else restore_shrunk(region, run.n, back @ moment @ back.T, counted, has_constant=has_constant)
     )
     shrinkage = 0.0
     if white.complete and not run.has_few_rows:
         # The rounds before say that the rows are about white here, and they cost budget too.
-        ball = np.asarray(np.linalg.inv(shape @ shape), dtype=np.float64)
+        ball = np.asarray(np.linalg.inv(back.T @ back), dtype=np.float64)
         moment, shrinkage = shrink_towards(ball, moment, answer.sigma)
     inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
@@ -60,14 +69,16 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
     # Outliers lie beyond on purpose.
-    beyond = Beyond.none() if run.contamination else Beyond.of(counted, region, run.n)
+    beyond = (
+        Beyond.none() if run.contamination else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
+    )
     # What is left of the noise after shrinking, on average over entries.
     sigma = answer.sigma * math.sqrt(1 - shrinkage)
     # The rounding of rows may be all that is left of a direction, too.
     rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
     law = NoiseLaw(raising @ inverse, sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
-    error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, beyond)
+    error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration)
     facts = {
         "predicted_error": error,
         "released_share": share,
@@ -98,14 +109,17 @@ def story(run: Run) -> dict[str, Any]:
     }
 
 
-def count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
-    """Return the query for the number of rows beyond the region."""
-    centre = math.floor(math.log2(radius))
-    grid = LogNormGrid(lowest=centre - 1, highest=centre + 2, halves=_COUNT_HALVES)
-    # Edge k has bins k + 1 and later beyond it: the last edge that is not beyond the radius.
-    first_bin = int(np.searchsorted(grid.edges(), radius, side="right"))
+def count_beyond(run: Run, forms: Matrix, radius: float) -> tuple[RowsBeyond, RowsBeyond]:
+    """Return the queries for the numbers of rows beyond the region and far beyond it."""
+    # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
+    grid = LogNormGrid(lowest=0, highest=1, halves=1)
+    first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
     rho = run.part(min(c.COUNT_SHARE, run.left / 8))
-    return RowsBeyond(run.map(forms), grid, first_bin, rho, "rows beyond the region")
+    lattice_map = run.map(forms / radius)
+    return (
+        RowsBeyond(lattice_map, grid, first, rho, "rows beyond the region"),
+        RowsBeyond(lattice_map, grid, far, rho, "rows far beyond the region"),
+    )
 
 
 def _sizes(matrix: Matrix, lattice_map: LatticeMap) -> Vector:

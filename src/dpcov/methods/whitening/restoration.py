@@ -16,12 +16,42 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.core import NoisyCount
 from dpcov.laws import LossLaw
-from dpcov.methods.whitening.tail import VAGUE, expected_loss, fit_tail, loss_quantile, restored_quantile
+from dpcov.methods.whitening.tail import (
+    VAGUE,
+    expected_loss,
+    fit_tail,
+    law_of_counts,
+    loss_quantile,
+    restored_quantile,
+)
 from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 
 _CONFIDENCE = 0.95
-# Standard deviations by which a count contradicts a law: 1 in 370 that are right.
-_CONTRADICTION = 3.0
+# The shape of a gamma law for the share of a direction: at least and at most, and where some rows agree in a
+# direction of their own, as others may then as well, in directions below the noise.
+_EVENNESS = (0.5, 8.0)
+_BESIDE_HEAVY = 2.0
+# The sum of two squared normal variables that is exceeded 1 time in 20: counts contradict a law.
+_CONTRADICTION = 6.0
+
+
+FAR = math.sqrt(2)
+"""Rows that are so many times as long as the region reaches lie far beyond it: they kept less than half of
+their squares."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Noisy numbers of the rows beyond the region and of those far beyond, and their standard deviation."""
+
+    rows: float
+    far: float
+    spread: float
+
+    @classmethod
+    def of(cls, beyond: NoisyCount, far: NoisyCount) -> Counted:
+        """Take the two counts, of equal noise."""
+        return cls(float(beyond.count), float(far.count), math.sqrt(float(beyond.variance)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +73,9 @@ class Restoration:
         How certain that is; None where no law fits.
     at_most : tuple of float
         The factors that 19 of 20 of each tail's laws stay below; 1 where no law fits.
+    agrees : bool
+        Whether laws fitted to histograms agree with the counts of rows beyond the region. If not, the laws
+        are guesses from the counts alone.
     """
 
     region: Region
@@ -51,6 +84,7 @@ class Restoration:
     units: tuple[float, ...]
     laws: tuple[LossLaw | None, ...]
     at_most: tuple[float, ...]
+    agrees: bool = True
 
     @property
     def factor(self) -> float:
@@ -89,7 +123,7 @@ class Restoration:
 
 
 def restore_shrunk(
-    region: Region, n_rows: int, white: Matrix, counted: NoisyCount, *, has_constant: bool
+    region: Region, n_rows: int, white: Matrix, counted: Counted, *, has_constant: bool
 ) -> Restoration:
     """Return what shrinking rows to the region is expected to have taken.
 
@@ -101,7 +135,7 @@ def restore_shrunk(
         Rows of the table.
     white : ndarray, shape (d, d)
         The noisy second moment of the shrunk rows, in the frame's coordinates: about white.
-    counted : NoisyCount
+    counted : Counted
         How many rows lie beyond.
     has_constant : bool
         Whether the constant is among the columns.
@@ -112,12 +146,18 @@ def restore_shrunk(
         for tail, unit in zip(region.tails, units, strict=True)
     ]
     shared = [
-        None if law is None else replace(law, radius=tail.radius / unit, rows=law.rows * tail.share)
+        None
+        if law is None
+        else replace(law, radius=tail.radius / unit, rows=law.rows * tail.share, evenness=_evenness(region))
         for law, tail, unit in zip(fitted, region.tails, units, strict=True)
     ]
+    agreeing = _that_agree_with(counted, shared)
+    likely = _by_counts(counted, region, units) if agreeing is None else agreeing
     laws = tuple(
-        None if law is None else _with_expectation(law, tail, n_rows, has_constant=has_constant)
-        for law, tail in zip(_that_agree_with(counted, shared), region.tails, strict=True)
+        None
+        if law is None
+        else _with_expectation(law, tail, n_rows, has_constant=has_constant, guessed=agreeing is None)
+        for law, tail in zip(likely, region.tails, strict=True)
     )
     factors = tuple(
         tail.histogram.correction(tail.radius) if law is None else 1 + law.restored
@@ -130,7 +170,7 @@ def restore_shrunk(
         else 1 + loss_quantile(law, n_rows, _CONFIDENCE, has_constant=has_constant and tail.direction is None)
         for tail, law in zip(region.tails, laws, strict=True)
     )
-    return Restoration(region, factors, constant, units, laws, at_most)
+    return Restoration(region, factors, constant, units, laws, at_most, agreeing is not None)
 
 
 def restore_dropped(region: Region, rows_beyond: float) -> Restoration:
@@ -174,31 +214,71 @@ def _units(region: Region, white: Matrix) -> tuple[float, ...]:
     return tuple(math.sqrt(max(square, 0.0)) for square in squares)
 
 
-def _that_agree_with(counted: NoisyCount, laws: Sequence[LossLaw | None]) -> Sequence[LossLaw | None]:
-    """Return the laws in proportion to how likely they make the count; none at all if they all contradict it.
+def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequence[LossLaw] | None:
+    """Return the laws in proportion to how likely they make the counts; None if they all contradict them.
 
     Tails are fitted to rows inside the region for the most part. What lies beyond may be another matter, and
-    then its number tells.
+    then its numbers tell.
     """
-    if None in laws or not laws:
-        return laws
-    total = np.sum([law.rows for law in laws if law is not None], axis=0)
+    fitted = [law for law in laws if law is not None]
+    if len(fitted) < len(laws):
+        return None
+    if not fitted:
+        return []
+    total = np.sum([law.rows for law in fitted], axis=0)
+    far = np.sum([law.rows * law.beyond(FAR) for law in fitted], axis=0)
     # Rows beyond vary as Poisson counts do, on top of the noise.
-    deviation = (counted.count - total) / np.sqrt(float(counted.variance) + total)
-    if np.abs(deviation).min() > _CONTRADICTION:
-        return [None] * len(laws)
-    weights = np.exp(-(deviation**2) / 2)
+    near_off = (counted.rows - total) / np.sqrt(counted.spread**2 + total)
+    far_off = (counted.far - far) / np.sqrt(counted.spread**2 + far)
+    squares = near_off**2 + far_off**2
+    if squares.min() > _CONTRADICTION:
+        return None
+    weights = np.exp(-squares / 2)
     place = (np.arange(len(total)) + 0.5) / len(total)
     chosen = np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, len(total) - 1)
     return [
         replace(law, rows=law.rows[chosen], shape=law.shape[chosen], spread=law.spread[chosen])
-        for law in laws
-        if law is not None
+        for law in fitted
     ]
 
 
-def _with_expectation(law: LossLaw, tail: Tail, n_rows: int, *, has_constant: bool) -> LossLaw:
+def _by_counts(counted: Counted, region: Region, units: Sequence[float]) -> Sequence[LossLaw | None]:
+    """Return laws of the rows beyond that follow from their numbers alone, where no histogram tells more.
+
+    They lie along heavy directions as far rows do, and the others elsewhere.
+    """
+    shares = [0.0 if tail.direction is None else tail.direction.share for tail in region.tails]
+    shares[0] = max(1 - sum(shares), 0.0)
+    guessed = law_of_counts(counted.rows, counted.far, counted.spread, FAR)
+    return [
+        replace(
+            guessed,
+            radius=tail.radius / unit,
+            rows=guessed.rows * share / sum(shares),
+            evenness=_evenness(region),
+        )
+        if unit > 0
+        else None
+        for share, tail, unit in zip(shares, region.tails, units, strict=True)
+    ]
+
+
+def _evenness(region: Region) -> float:
+    """Return how evenly the loss is spread over directions that are not heavy (`LossLaw.evenness`).
+
+    The direction with most of it has so many times the mean as the rows agree, which is taken to be two
+    standard deviations more. Where nothing is known of their agreement, all may lie along one.
+    """
+    if region.heavy:
+        return _BESIDE_HEAVY
+    most = max(region.agreement.about * region.tails[0].rank, 1.0)
+    least, greatest = _EVENNESS
+    return float(np.clip((2 / max(most - 1, 1e-3)) ** 2, least, greatest))
+
+
+def _with_expectation(law: LossLaw, tail: Tail, n_rows: int, *, has_constant: bool, guessed: bool) -> LossLaw:
     if tail.direction is not None:
         # It was clipped further out than its histogram tells: how much was lost there is vague.
         return expected_loss(law, n_rows, tail.rank, VAGUE, has_constant=False)
-    return expected_loss(law, n_rows, tail.rank, restored_quantile(tail.histogram), has_constant=has_constant)
+    quantile = VAGUE if guessed else restored_quantile(tail.histogram)
+    return expected_loss(law, n_rows, tail.rank, quantile, has_constant=has_constant)

@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import chdtri, ndtri
+from scipy.special import chdtri, gammaincinv, ndtr, ndtri
 
 from dpcov.arrays import Vector
 from dpcov.laws import LossLaw
@@ -38,6 +38,8 @@ _NEAR_REACH = 1.5
 _BISECTIONS = 40
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+_SILVER_RATIO = math.sqrt(2) - 1
+_LEAST_ROWS = 0.5
 
 
 def fit_tail(histogram: FineNorms, radius: float) -> LossLaw | None:
@@ -56,6 +58,38 @@ def fit_tail(histogram: FineNorms, radius: float) -> LossLaw | None:
         if law is not None or share / 2 ** (halving + 1) * histogram.n_rows < _FEWEST_ROWS:
             return law
     return None
+
+
+def law_of_counts(rows: float, far: float, spread: float, reach: float) -> LossLaw:
+    """Return laws under which about so many rows lie beyond the radius, and so many `reach` times as far.
+
+    Parameters
+    ----------
+    rows, far : float
+        Noisy counts.
+    spread : float
+        Standard deviation of their noise.
+    reach : float
+        Above 1.
+    """
+    place = (np.arange(_LAWS) + 0.5) / _LAWS
+    weights = np.exp(_LOG_PRIOR)
+    shape = _SHAPES[np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, len(_SHAPES) - 1)]
+    # Sequences of two irrational steps stand for independent draws, and the posterior of a count that is not
+    # negative, given its noise, for the number of rows.
+    total = _at_least_zero(rows, spread, (place * _LAWS * _GOLDEN_RATIO) % 1.0)
+    beyond = np.minimum(_at_least_zero(far, spread, (place * _LAWS * _SILVER_RATIO) % 1.0), 0.9 * total)
+    share = np.maximum(beyond, _LEAST_ROWS) / np.maximum(total, 2 * _LEAST_ROWS)
+    light = np.abs(shape) < _LIGHT
+    excess = np.where(light, -np.log(share), (share**-shape - 1) / np.where(light, 1.0, shape))
+    return LossLaw(total, shape, (reach - 1) / excess, 1.0)
+
+
+def _at_least_zero(count: float, spread: float, place: Vector) -> Vector:
+    """Return quantiles of a normal law around a noisy count, cut off at zero."""
+    below = ndtr(-count / spread)
+    result: Vector = np.maximum(count + spread * ndtri(below + (1 - below) * place.clip(1e-6, 1 - 1e-6)), 0.0)
+    return result
 
 
 def radius_beyond(histogram: FineNorms, radius: float, rows: float) -> float:
@@ -93,13 +127,17 @@ def restored_quantile(histogram: FineNorms) -> float:
 
 
 def expected_loss(law: LossLaw, n_rows: int, rank: int, quantile: float, *, has_constant: bool) -> LossLaw:
-    """Return the law with the loss to restore: a quantile, over the laws, of what each expects."""
+    """Return the law with the loss to restore: a quantile, over the laws, of what each expects.
+
+    It is that of a direction in the middle: where the loss is uneven, most have less than the mean.
+    """
     own = max(rank - 1 if has_constant else rank, 1)
     constant = _lost_shares(law).mean(axis=1) * law.rows / n_rows if has_constant else np.zeros(1)
     law = replace(law, directions=own)
+    middle = float(gammaincinv(law.evenness, 0.5)) / law.evenness if own > 1 else 1.0
     return replace(
         law,
-        restored=loss_quantile(law, n_rows, quantile, has_constant=has_constant),
+        restored=middle * loss_quantile(law, n_rows, quantile, has_constant=has_constant),
         restored_constant=float(np.quantile(constant, quantile)),
     )
 

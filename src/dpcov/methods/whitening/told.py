@@ -29,6 +29,7 @@ from dpcov.core import ArgumentError
 from dpcov.laws import noise_norm
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.whitening.release import count_beyond, release
+from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 from dpcov.methods.whitening.wrap import Region, wrap
@@ -87,7 +88,7 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
     """Release within the radius that was told; if the count of rows beyond refutes it, as without it."""
     region = Region(math.sqrt(told.squared_radius()) * white.unit)
     allowed = told.tail_share(run.n) * run.n
-    counted = run.curator.ask(count_beyond(run, white.rows, region.radius))
+    counted = run.curator.ask(count_beyond(run, white.rows, region.radius)[0])
     beyond, spread = float(counted.count), math.sqrt(float(counted.variance))
     if beyond - _SURE * spread > allowed:
         words = (
@@ -124,8 +125,11 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     if run.contamination:
         return math.inf, "None: it is about all rows, and rows beyond the region were dropped."
     facts = estimate.diagnostics
-    # Of the noise before it was shrunk; a hair more, as rows are rounded to a grid.
-    sigma = 1.001 * region.radius**2 / (run.n * math.sqrt(facts["released_share"] * run.rho))
+    # Of the noise before it was shrunk; a hair more, as rows are rounded to a grid. It is that of the region
+    # with room for the constant: back in white coordinates, which are shorter, there is no more of it.
+    has_constant = run.constant and not run.curator.grouped
+    radius = make_room(white.rows, region.radius, constant=has_constant).radius
+    sigma = 1.001 * radius**2 / (run.n * math.sqrt(facts["released_share"] * run.rho))
     # The noise itself, in all but `_FAILURE` of releases; shrinking moves no direction by more than its norm.
     noise = sigma * (math.sqrt(2 * run.d) + math.sqrt(2 * math.log(2 / _FAILURE)))
     off = noise + (noise_norm(run.d, sigma) if facts["shrinkage"] else 0.0)
