@@ -30,8 +30,7 @@ from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.tail import radius_beyond
 from dpcov.methods.whitening.whiten import White
 
-_MOST_LOOKED_AT = 0.1
-_DROPPING_MARGIN = 1.05
+_MOST_LOOKED_AT, _DROPPING_MARGIN = 0.1, 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ class Agreement:
     rows: float = math.inf
 
     def expected(self, rank: int) -> float:
-        """Return the share of them that lies along one of `rank` directions: between one and an even one."""
+        """Return the share along one of `rank` directions: between all and an even one if unknown."""
         return self.about if math.isfinite(self.rows) else 1 / math.sqrt(rank)
 
     def along_one(self, beyond: float) -> float:
@@ -156,10 +155,9 @@ def wrap(run: Run, white: White) -> Region:
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
-    noise, far = even_count(run, run.d), white.look.far
-    agreeing, even = agreement.expected(rank), not heavy
+    agreeing, noise = agreement.expected(rank), even_count(run, run.d)
     # Where far rows agree, clipping them would take much of one direction.
-    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=even, without_law=far)
+    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=not heavy, without_law=white.look.far)
     if not heavy:
         return Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
     around = _ball_with(heavy, histogram, ball, rank, agreement)
