@@ -131,7 +131,9 @@ def test_counts_of_another_kind_of_tail_take_the_place_of_a_law() -> None:
     assert law is not None
     assert np.median(law.rows) == pytest.approx(beyond, rel=0.05)
     assert np.median(law.rows * law.beyond(FAR)) == pytest.approx(beyond / 3, rel=0.1)
-    assert lumps.factor > fits.factor
+    # A guess is not given back, but may be missing.
+    assert lumps.factor == 1.0
+    assert lumps.at_most[0] > fits.at_most[0]
 
 
 def test_the_less_is_known_of_agreement_the_less_even_is_the_loss() -> None:

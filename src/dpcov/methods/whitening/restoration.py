@@ -277,8 +277,12 @@ def _evenness(region: Region) -> float:
 
 
 def _with_expectation(law: LossLaw, tail: Tail, n_rows: int, *, has_constant: bool, guessed: bool) -> LossLaw:
+    if guessed:
+        # A guess makes intervals wider, and gives nothing back: raising single directions rounds, and where
+        # others are amplified a millionfold, rounding would look like variance.
+        law = expected_loss(law, n_rows, tail.rank, VAGUE, has_constant=has_constant)
+        return replace(law, restored=0.0, restored_constant=0.0)
     if tail.direction is not None:
         # It was clipped further out than its histogram tells: how much was lost there is vague.
         return expected_loss(law, n_rows, tail.rank, VAGUE, has_constant=False)
-    quantile = VAGUE if guessed else restored_quantile(tail.histogram)
-    return expected_loss(law, n_rows, tail.rank, quantile, has_constant=has_constant)
+    return expected_loss(law, n_rows, tail.rank, restored_quantile(tail.histogram), has_constant=has_constant)
