@@ -97,9 +97,9 @@ def test_a_plan_can_be_read_and_stored() -> None:
     plan = dpcov.plan(n_columns=10, n_rows=100_000, rho=0.5)
     text = repr(plan)
     assert text.startswith(
-        "Someone who knows every other row and two candidates for one row guesses right at "
+        "Someone who knows every other row, and that one row is one of two candidates, guesses"
     )
-    assert text.splitlines()[1] == "plan: 100000 rows, 10 columns, mu=1, rho=0.5, condition 1e+06"
+    assert text.splitlines()[1] == "plan: 100,000 rows, 10 columns, mu=1, rho=0.5, condition 1e+06"
     assert [line.split()[0] for line in text.splitlines()[3:-1]] == list(METHODS)
     assert text.splitlines()[-1] == plan.describe_ranges()
     assert "no promise" in text
@@ -130,7 +130,9 @@ def test_rows_for_other_tables_are_those_that_bring_the_error_down() -> None:
     for rows, end in ((typical.low, "low"), (typical.high, "high")):
         after = dpcov.plan(n_columns=13, n_rows=int(rows), rho=0.1).ranges[1]
         assert getattr(after, end) == pytest.approx(0.05, rel=0.01)
-    assert needed.describe_ranges().startswith("Half of the measured tables need so many rows")
+    assert needed.describe_ranges().startswith("The middle half of measured tables needed this many rows")
+    assert f"{typical.low:,.0f}"[:2] in needed.describe_ranges()
+    assert "e+" not in needed.describe_ranges()
 
 
 def test_ranges_are_those_of_the_measured_releases() -> None:

@@ -90,12 +90,12 @@ def guessing_sentence(cost: PrivacyCost, unit: str = "row") -> str:
     >>> from dpcov.core import PrivacyCost
     >>> from dpcov.guessing import guessing_sentence
     >>> print(guessing_sentence(PrivacyCost(Fraction(1, 50), gaussian=True)))
-    Someone who knows every other row and two candidates for one row guesses right at most 54% of the time, \
-where a coin is right 50% of the time.
+    Someone who knows every other row, and that one row is one of two candidates, guesses which at most 54% \
+of the time; a coin gets 50%.
     """
     return (
-        f"Someone who knows every other {unit} and two candidates for one {unit} guesses right at most "
-        f"{percent(greatest_guess(cost))} of the time, where a coin is right 50% of the time."
+        f"Someone who knows every other {unit}, and that one {unit} is one of two candidates, guesses which "
+        f"at most {percent(greatest_guess(cost))} of the time; a coin gets 50%."
     )
 
 

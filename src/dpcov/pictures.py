@@ -19,6 +19,7 @@ POSITIVE, NEGATIVE, HIDDEN, INK = "#c43c28", "#2860c4", "#9a9a9a", "#1f4e9e"
 _MOST_NAMES = 40
 _MOST_NUMBERS = 15
 _CELL = 0.42
+_BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6}
 
 
 def new_axes(axes: Any, width: float = 6.4, height: float = 4.0) -> Any:
@@ -122,7 +123,7 @@ def draw_biplot(
             axes.annotate(
                 names[int(place)], (loadings[0, place], height), xytext=(5 if right else -5, 0),
                 textcoords="offset points", color=INK if told[place] else HIDDEN,
-                ha="left" if right else "right", va="center", fontsize=9,
+                ha="left" if right else "right", va="center", fontsize=9, bbox=_BEHIND_TEXT,
             )  # fmt: skip
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])

@@ -191,7 +191,8 @@ class Plan:
             [one.method, _shown(one.error if by_rows else one.rows), one.basis, one.assumes]
             for one in self.entries
         ]
-        return html_table(repr(self).partition("\n")[0], head, lines, [self.describe_ranges()], text=True)
+        promise = guessing_sentence(PrivacyCost(Fraction(self.rho), gaussian=True))
+        return html_table(self._title(), head, lines, [self.describe_ranges(), promise], text=True)
 
     def describe_ranges(self) -> str:
         """Return in words what the default costs, by kind of table.
@@ -199,25 +200,29 @@ class Plan:
         Examples
         --------
         >>> import dpcov
-        >>> print(dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).describe_ranges()[:57])
-        Half of the measured releases of whitening have errors of
+        >>> print(dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).describe_ranges()[:62])
+        The middle half of measured releases by whitening had errors of
         """
         if self.n_rows is not None:
-            head, shown = "Half of the measured releases of whitening have errors of", _share
+            head, shown = "The middle half of measured releases by whitening had errors of", _share
         else:
-            head, shown = "Half of the measured tables need so many rows for whitening:", _shown
-        kinds = [f"{shown(kind.low)} to {shown(kind.high)} ({kind.tables})" for kind in self.ranges]
+            head, shown = "The middle half of measured tables needed this many rows for whitening:", _rounded
+        ends = [(shown(kind.low), shown(kind.high), kind.tables) for kind in self.ranges]
+        kinds = [f"{low if low == high else f'{low} to {high}'} ({tables})" for low, high, tables in ends]
         return f"{head} {', '.join(kinds)}."
 
-    def __repr__(self) -> str:
-        asked = f"{self.n_rows} rows" if self.n_rows is not None else f"error {self.error:g}"
+    def _title(self) -> str:
+        asked = f"{self.n_rows:,} rows" if self.n_rows is not None else f"error {self.error:g}"
         budget = f"mu={self.mu:.4g}, rho={self.rho:.4g}"
         if self.epsilon is not None:
             budget += f" (epsilon={self.epsilon:.4g}, delta={self.delta:g})"
+        return f"plan: {asked}, {self.n_columns} columns, {budget}, condition {self.condition:g}"
+
+    def __repr__(self) -> str:
         head = "error" if self.n_rows is not None else "rows"
         lines = [
             guessing_sentence(PrivacyCost(Fraction(self.rho), gaussian=True)),
-            f"plan: {asked}, {self.n_columns} columns, {budget}, condition {self.condition:g}",
+            self._title(),
             f"{'method':<18}{head:>12}  basis",
         ]
         for entry in self.entries:
@@ -374,6 +379,10 @@ def _plain(value: object) -> object:
 
 def _share(value: float) -> str:
     return "100% or more" if value >= 1 else f"{100 * value:.2g}%"
+
+
+def _rounded(value: float) -> str:
+    return f"{float(f'{value:.3g}'):,.0f}" if math.isfinite(value) else _shown(value)
 
 
 def _shown(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import platform
 import tempfile
@@ -33,7 +34,7 @@ from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
 from dpcov.sources.encoding import Bounds, Columns, Encoding, Schema
-from dpcov.tables import html_table, number
+from dpcov.tables import html_table, number, percent
 
 # The kernel knows nothing of notebooks.
 Receipt._repr_html_ = receipt_table  # type: ignore[attr-defined]
@@ -217,15 +218,15 @@ class Release(AsksMoments, AsksModels):
         vetted = any(known.name == self.method and known.vetted for known in methods())
         unvetted = "" if vetted else " (UNVETTED)"
         facts = [
-            f"{self.n_units} {self._named}s, {len(self.columns)} columns",
+            f"{self.n_units:,} {self._named}s, {len(self.columns)} columns",
             f"method '{self.method}'{unvetted}",
             spent,
         ]
         if self.complete_share:
             facts.insert(1, self.complete_share)
         if self.resolved is not None:
-            error = self.diagnostics.get("predicted_error")
-            each = f", each within {error:.1%}" if self.resolved and error is not None else ""
+            error = float(self.diagnostics.get("predicted_error", math.inf))
+            each = f", variances within {percent(error)}" if self.resolved and error < 1 else ""
             facts.append(f"{self.resolved} of {len(self.columns)} directions resolved{each}")
         return facts
 
@@ -235,7 +236,7 @@ class Release(AsksMoments, AsksModels):
     def _repr_html_(self) -> str:
         from dpcov.report.words import USUAL_DELTAS, headline  # noqa: PLC0415  (the report knows releases)
 
-        title = f"dpcov release: {headline(self.receipt, USUAL_DELTAS[1])}"
+        title = f"dpcov release: {headline(self.receipt, self.provenance.delta or USUAL_DELTAS[1])}"
         each = "each protected by itself" if self.unit is None else "all rows of each protected together"
         facts = [f"{self.n_units:,} {self._named}s, {each}", *self._facts()[1:]]
         try:

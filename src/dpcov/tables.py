@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -140,3 +141,21 @@ def number(value: float) -> str:
     '170.02'
     """
     return f"{value:.5g}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, two digits, without an exponent.
+
+    Examples
+    --------
+    >>> from dpcov.tables import percent
+    >>> percent(0.0312), percent(0.996), percent(0.00012), percent(1.0)
+    ('3.1%', '99.6%', '0.012%', '100%')
+    """
+    value = 100 * share
+    if value >= 99:
+        return f"{value:.1f}".removesuffix(".0") + "%"
+    if 0 < value < 1e-4:
+        return "below 0.0001%"
+    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{min(digits, 4)}f}%"

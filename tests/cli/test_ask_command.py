@@ -161,7 +161,7 @@ def test_the_report_again(release: dpcov.Release, tmp_path: Path) -> None:
     assert run(f"dpcov {line}").exit_code == 0
     page = (tmp_path / "page.html").read_text()
     assert "spring &lt;b&gt;report" in page
-    assert "Left: 1." in page
+    assert "So far 50% of it is spent" in page
 
 
 def test_the_help_of_a_question_needs_no_release() -> None:

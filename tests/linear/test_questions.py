@@ -134,8 +134,8 @@ def test_a_release_that_found_nothing_says_so() -> None:
     rows = np.zeros((1000, 2))
     r = dpcov.release(rows, rho=0.01, rng=np.random.default_rng(0), intercept=False)
     assert not r.second_moment().values.any()
-    assert r.second_moment().notes == ("all of it is below the noise",)
-    with pytest.raises(dpcov.UnresolvedError, match="all of it is below the noise"):
+    assert r.second_moment().notes == ("Everything is below the noise.",)
+    with pytest.raises(dpcov.UnresolvedError, match="Everything is below the noise"):
         r.regress("x0", on=["x1"])
 
 

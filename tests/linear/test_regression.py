@@ -234,7 +234,7 @@ def test_a_method_without_a_law_of_noise_has_no_automatic_ridge() -> None:
     with pytest.raises(dpcov.UnresolvedError, match="law of the noise"):
         made.regress("x0", on=["x1"], ridge="auto")
     assert made.regress("x0", on=["x1"]).ridge == 0
-    with pytest.raises(dpcov.UnresolvedError, match="all of it is below the noise"):
+    with pytest.raises(dpcov.UnresolvedError, match="Everything is below the noise"):
         replace(made, _matrix=np.zeros((5, 5))).regress("x0", on=["x1"], ridge="auto")
 
 

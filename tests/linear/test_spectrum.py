@@ -35,7 +35,7 @@ def test_a_repeated_column_is_below_the_floor_and_a_constant_one_left_out() -> N
     spectrum = release.spectrum()
     assert spectrum.columns == ("x0", "x1", "x2", "x3")
     assert (spectrum.eigenvalues.values > spectrum.floor).tolist() == [True, True, True, False]
-    with pytest.raises(UnresolvedError, match="every column is below the noise"):
+    with pytest.raises(UnresolvedError, match="Every column is below the noise"):
         make_release(np.full((100, 2), [1.0, 2.0]), noise=1e-4).spectrum()
 
 
@@ -127,11 +127,11 @@ def test_columns_and_components_below_the_noise() -> None:
     release = make_release(rows, noise=1e-4)
     found = release.pca()
     assert found.columns == ("x0", "x1", "x2", "x3")
-    assert "below the noise by themselves: x4" in found.variances.notes[0]
+    assert "below the noise by itself: x4" in found.variances.notes[0]
     assert found.n_above_noise == 3
     assert "3 of 4 components stand above the noise" in repr(found)
     assert len(release.pca(5).variances) == 4
-    with pytest.raises(UnresolvedError, match="every column is below the noise"):
+    with pytest.raises(UnresolvedError, match="Every column is below the noise"):
         release.pca(columns=["x4"])
     with pytest.raises(ArgumentError, match="standardize"):
         release.pca(standardize="no")  # type: ignore[arg-type]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import html
 import json
 import math
 import tempfile
 import webbrowser
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -110,8 +112,8 @@ def test_a_vetted_method_is_called_so() -> None:
 def test_words_of_the_guarantee() -> None:
     cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6), gaussian=True)
     guess, promise, *rest = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6), 1000)
-    assert "at most a factor of e^1 (about 2.72), up to an extra chance of one in a million." in promise
-    assert guess.endswith("guesses right at most 54.8% of the time, where a coin is right 50% of the time.")
+    assert "at most a factor of e^1 (about 2.72), plus one in a million." in promise
+    assert guess.endswith("guesses which at most 54.8% of the time; a coin gets 50%.")
     assert "zCDP" not in " ".join(rest)
     large = PrivacyCost(Fraction(10**8))
     told = guarantee(Receipt(large, (Charge("the search", large),), True), Fraction(1, 10**6), 1000)
@@ -157,8 +159,8 @@ def test_the_spectrum_figure_marks_what_is_lost(release: dpcov.Release) -> None:
     [
         (0.5, "would have come out much the same"),
         (2, "could well have come out the same"),
-        (8, "could have come out the same, if less likely,"),
-        (1000, "may have come out quite differently"),
+        (8, "could still have come out the same, if less likely,"),
+        (1000, "might have come out quite differently"),
     ],
 )
 def test_words_follow_the_number(epsilon: float, words: str) -> None:
@@ -222,3 +224,25 @@ def test_other_noise_has_no_mu_and_a_weaker_curve() -> None:
     assert data.guarantee[-1].endswith("because not all noise is Gaussian: clipping radius.")
     gaussian = PrivacyCost(made.receipt.spent.rho, gaussian=True)
     assert all(misses <= least_misses(gaussian, alarms) + 1e-9 for alarms, misses in data.trade_off)
+
+
+def test_a_budget_is_told_as_its_custodian_gave_it(release: dpcov.Release, tmp_path: Path) -> None:
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("people", epsilon=3, delta=1e-6)
+    quarter = PrivacyCost(ledger.account("people").total.rho / 4, gaussian=True)
+    ledger.charge("people", quarter, method="whitening", purpose="wages")
+    data = report_data(release, "people.dpcov", ledger.account("people"), ledger.history("people"))
+    assert data.account is not None
+    assert data.account.asked == (3.0, 1e-6)
+    assert data.account.spent_share == pytest.approx(0.25)
+    assert [line.share for line in data.account.history] == [pytest.approx(0.25)]
+    page = render_page(data)
+    assert "is epsilon 3 at delta 1e-06 in total. So far 25% of it is spent" in page
+
+
+def test_the_example_is_about_columns_above_the_noise(release: dpcov.Release) -> None:
+    data = report_data(release, "people.dpcov")
+    assert 'r.regress("age", on=["weight"])' in html.unescape(render_page(data))
+    assert data.spectrum is not None
+    hidden = replace(data, spectrum=replace(data.spectrum, left_out=("age", "ratio")))
+    assert 'r.regress("weight", on=["sum"])' in html.unescape(render_page(hidden))

@@ -16,7 +16,8 @@ from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
 from dpcov.privacy_unit import ROW
-from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, rounded_up
+from dpcov.report.words import USUAL_DELTAS, epsilon_at, error_covers, guarantee, rounded_up
+from dpcov.tables import percent
 
 
 class _Questions(TyperGroup):
@@ -26,9 +27,7 @@ class _Questions(TyperGroup):
         """Put the name of a release before a question whose help is asked for."""
         if args and args[0] in self.commands and not Path(args[0]).exists():
             if not {"--help", "-h"} & set(args):
-                ctx.fail(
-                    f"the release comes first: dpcov ask OUT {args[0]} ..., such as flights.dpcov for OUT."
-                )
+                ctx.fail(f"the release comes first: dpcov ask flights.dpcov {args[0]} ...")
             args = ["OUT", *args]
         return super().parse_args(ctx, args)
 
@@ -39,9 +38,7 @@ Columns = Annotated[
     list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")
 ]
 Level = Annotated[float, typer.Option(help="Probability of the intervals, each on its own.")]
-Sampling = Annotated[
-    bool, typer.Option("--sampling", help="Intervals for the population that the rows are a sample of.")
-]
+Sampling = Annotated[bool, typer.Option("--sampling", help="Intervals cover sampling error too.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
 
 
@@ -50,9 +47,9 @@ def choose(
     context: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="OUT", help="The release, such as flights.dpcov.")],
 ) -> None:
-    """Ask a release a linear question; it costs nothing, however often.
+    """Ask a release a linear question; asking costs nothing, however often.
 
-    Every number comes with an interval that holds the answer of the raw rows with probability --level.
+    Every number comes with an interval, which covers the answer of the raw rows with probability --level.
 
     ```text
     dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
@@ -75,12 +72,12 @@ def regress(
         list[str] | None,
         typer.Option(metavar="A,B,C", help="The columns that explain it, without a formula."),
     ] = None,
-    intercept: Annotated[bool, typer.Option(help="Whether the constant joins them.")] = True,
+    intercept: Annotated[bool, typer.Option(help="Fit an intercept.")] = True,
     ridge: Annotated[
         str,
         typer.Option(
             metavar="NUMBER|auto",
-            help="Penalty on squared standardised coefficients; auto takes the one that suits the noise.",
+            help="Penalty on squared standardised coefficients; auto picks the one that suits the noise.",
         ),
     ] = "0",
     level: Level = 0.95,
@@ -273,7 +270,7 @@ def mean(
 @ask.command()
 @reported
 def summary(context: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
-    """Say what the release is: columns, rows, guarantee, cost, error, and what noise hides.
+    """Describe the release: columns, rows, guarantee, cost, error, and what noise hides.
 
     ```text
     dpcov ask flights.dpcov summary
@@ -320,11 +317,9 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     print_text(f"Spent:     {release.receipt.spent}")
     for delta, epsilon in facts["epsilon"].items():
         print_text(f"           epsilon={rounded_up(epsilon):g} at delta={delta}")
-    if facts["predicted_error"] is not None:
-        error = f"{facts['predicted_error']:.2%}"
-        print_text(
-            f"Error:     at most {error} of the variance of any combination of columns above the noise"
-        )
+    if facts["predicted_error"] is not None and facts["predicted_error"] < 1 and release.resolved:
+        error, covers = percent(facts["predicted_error"]), error_covers(release.method)
+        print_text(f"Error:     up to {error} of any variance reported as resolved ({covers}, 95%)")
     for i, sentence in enumerate(facts["unresolved"]):
         print_text(f"{'' if i else 'Hidden:':<10} {sentence}")
     if not facts["unresolved"]:

@@ -18,6 +18,7 @@ from dpcov.cli.arguments import AsJson
 from dpcov.cli.failures import FileError, reported
 from dpcov.cli.output import cost_fields, print_heading, print_json, print_table, print_text
 from dpcov.cli.report import page_file, write_page
+from dpcov.tables import percent
 
 COLUMNS = ["dep_delay", "arr_delay", "air_time", "distance", "sched_dep_time", "hour", "minute"]
 PREDICTORS = ["dep_delay", "distance", "air_time"]
@@ -126,23 +127,25 @@ class _Story:
         account = self._ledger.account("flights")
         print_heading("1. A custodian sets a budget")
         print_text(
-            f"What may ever be learned about one row: epsilon={_TOTAL} at delta={_DELTA:g}, {account.total}."
+            f"The most that may ever be learned about one row: epsilon={_TOTAL} at delta={_DELTA:g}, "
+            f"{account.total}."
         )
         print_heading("2. One private release")
         print_text(
             f"{self._loaded.n_rows:,} real flights of 2013, {len(COLUMNS)} columns, epsilon={_EPSILON}: "
             "no bounds told, nothing tuned."
         )
-        print_text(f"Predicted error of any variance: {self._loaded.diagnostics['predicted_error']:.2%}.")
+        error = percent(self._loaded.diagnostics["predicted_error"])
+        print_text(f"Noise and clipping (95%): up to {error} of any variance reported as resolved.")
         print_heading("3. Any linear question, from the release alone")
-        print_text("These flights are public, so exact answers can stand beside; else they stay unknown.")
+        print_text("These flights are public, so the exact answers can be shown as well.")
         for name, lines in questions.items():
             rows = [[line["name"], *(f"{line[key]:.4f}" for key in _KEYS)] for line in lines]
             print_text("")
             print_table(name, ["", "private", "lower 95%", "upper 95%", "exact"], rows)
         print_text(
-            "Few flights with delays of many hours carry much of the delays' spread. What clipping took from "
-            "them is estimated, and intervals are wider for it."
+            "A few flights with delays of many hours carry much of the delays' spread. They were clipped; "
+            "the effect is estimated, and the intervals allow for it."
         )
         print_heading("4. What noise hides is said, not guessed")
         for found in self._loaded.unresolved:

@@ -35,8 +35,8 @@ ledger = typer.Typer(
 )
 
 _GUESSES = (
-    "How often someone who knows every other row and two candidates for one guesses right, at most, from all "
-    "that was released (now) and that may be (in the end). A coin is right 50% of the time."
+    "Someone who knows every other row, and that one row is one of two candidates, guesses which at most "
+    "this often: now, from all that was released, and in the end, once all is spent. A coin gets 50%."
 )
 
 File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, such as budget.db.")]

@@ -53,11 +53,11 @@ def plan(
     ] = 1e6,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the error for so many rows, or the rows for an error, method by method.
+    """Predict the error for a number of rows, or the rows needed for an error, method by method.
 
     No table is needed and no budget is spent. The error is relative, in the worst direction: 0.1 means that
-    the variance of every combination of columns is off by at most a tenth. The table is about Gaussian rows;
-    what other kinds of tables cost stands below it.
+    the variance of every combination of columns is off by at most a tenth. Predictions are for Gaussian rows;
+    the line below them says what other kinds of tables cost.
 
     ```text
     dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6

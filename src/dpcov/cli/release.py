@@ -105,7 +105,7 @@ def release(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="How; see dpcov methods and dpcov plan.", autocompletion=_method_names)
+        str, typer.Option(help="The method; see dpcov methods and dpcov plan.", autocompletion=_method_names)
     ] = "whitening",
     option: Annotated[
         list[str] | None,
@@ -118,10 +118,10 @@ def release(
         bool, typer.Option("--allow-unvetted", help="Accept a method that computes in floating point.")
     ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger that pays.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger pays.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="The dataset in the ledger whose budget pays.")] = None,
     purpose: Annotated[str, typer.Option(help="What the release is for, for the ledger's history.")] = "",
     force: Annotated[
-        bool, typer.Option("--force", help="Go on with a table too small to show anything.")
+        bool, typer.Option("--force", help="Go on even if the table is too small to show anything.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     dry_run: Annotated[
@@ -139,7 +139,7 @@ def release(
     """Release the private second-moment matrix of a table.
 
     One release answers any linear question: means, covariances, correlations, PCA, regressions. Rows with a
-    missing value count as zeros. What was charged stays charged, even if the release fails on its way.
+    missing value count as zeros. What was charged stays charged, even if the release fails half-way.
 
     ```text
     dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov

@@ -31,7 +31,7 @@ def report(
         typer.Option("--output", "-o", metavar="PAGE", help="The page; by default beside the release."),
     ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Show the budget and history of this ledger.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="The dataset in the ledger.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the report of a release again: one HTML page that needs no network.

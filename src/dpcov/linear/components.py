@@ -49,13 +49,13 @@ def principal_components(
     left_out = [i for i in asked if i not in questions.varying] if flag(standardize, "standardize") else []
     chosen = [i for i in asked if i not in left_out]
     if not chosen:
-        raise UnresolvedError("every column is below the noise by itself.")
+        raise UnresolvedError("Every column is below the noise by itself.")
     shown = min(wanted, len(chosen))
     found = _Eigen(questions, chosen, standardize=standardize)
     labels, names = [f"PC{i + 1}" for i in range(shown)], questions.names(chosen)
     notes, lost = [], ", ".join(questions.names(left_out))
     if left_out:
-        notes.append(f"Left out, because they are below the noise by themselves: {lost}.")
+        notes.append(f"Left out, because each is below the noise by itself: {lost}.")
     places = np.arange(shown)
     return Components(
         columns=names,
@@ -112,7 +112,7 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     """
     chosen = list(questions.varying)
     if not chosen:
-        raise UnresolvedError("every column is below the noise by itself.")
+        raise UnresolvedError("Every column is below the noise by itself.")
     found = _Eigen(questions, chosen, standardize=True)
     eigenvalues = questions.answer(
         "eigenvalues of the correlation matrix",

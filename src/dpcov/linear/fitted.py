@@ -21,17 +21,16 @@ from dpcov.pictures import draw_intervals
 from dpcov.tables import number
 
 _OF_THE_RELEASE = (
-    "Errors, p values and intervals are about the coefficients that the raw rows give: they contain the "
-    "noise of the release and what clipping took, not that the rows are a sample (ask with sampling=True)."
+    "Standard errors, p values and intervals cover privacy noise and clipping: how far estimates may be from "
+    "those of the raw rows. They do not cover sampling error; sampling=True (or --sampling) adds it."
 )
 _LONG_TAILS = (
-    "p values and intervals know that clipping has longer tails than a normal law; z, the estimate over its "
+    "p values and intervals allow for the long tails of clipping errors; z, the estimate divided by its "
     "standard error, does not."
 )
 _OF_THE_POPULATION = (
-    "Errors, p values and intervals are about the population that the rows are drawn from, if the target "
-    "varies by as much everywhere around its expected value: they contain sampling, the noise of the release "
-    "and what clipping took."
+    "Standard errors, p values and intervals cover sampling error, privacy noise and clipping: how far "
+    "estimates may be from those of the population. They assume residuals with the same spread everywhere."
 )
 
 
@@ -156,7 +155,7 @@ class Regression:
         )
         if not nested:
             raise ArgumentError(
-                "models are compared if one is part of the other: the same target, and some of its columns."
+                "the smaller model must be part of this one: the same target, and some of its columns."
             )
         return self.wald(extra)
 
@@ -191,7 +190,10 @@ class Regression:
         tested = (unknown, unknown) if self.untested else (scores, answer.p_values())
         facts = [
             ("rows", f"about {self.complete_rows:,.0f}"),
-            ("R squared", f"{float(self.r_squared):.4g}"),
+            (
+                "R squared" if self._has_intercept else "R squared (uncentred)",
+                f"{float(self.r_squared):.4g}",
+            ),
             ("adjusted", f"{self.adjusted_r_squared:.4g}"),
             ("residual sd", number(math.sqrt(max(float(self.residual_variance), 0.0)))),
         ]

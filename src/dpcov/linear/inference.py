@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
@@ -14,8 +16,8 @@ from dpcov.linear.geometry import Geometry
 from dpcov.linear.uncertainty import ErrorLaw, Response
 from dpcov.tables import number
 
-_LEVEL = 0.95
-_WIDTHS = float(ndtri((1 + _LEVEL) / 2))
+_LEAST_P, _BISECTIONS = 1e-9, 24
+"""The least p value that is told apart, and how many halvings find one to three digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +25,7 @@ class JointErrors:
     """How the errors of coefficients go together.
 
     Noise and sampling are normal with a known covariance V. What clipping took is no normal law, so that it
-    enters by the intervals that contain it: an interval that reaches from l to u is as wide as that of a
+    enters by the intervals that contain it: a 95% interval that reaches from l to u is as wide as that of a
     normal law with deviation ``(u - l) / (2 * 1.96)``, and what this exceeds the deviation in V by is put
     down to clipping. Rows that were clipped lie in even directions, so that what they take from two answers
     correlates as the white gradients Q of both, ``<Q_i, Q_j>``.
@@ -45,17 +47,25 @@ class JointErrors:
     gradients: Array
     index: tuple[int, ...]
 
-    def centre_and_covariance(self, coefficients: Answer) -> tuple[Array, Array]:
-        """Return where the coefficients are expected, and the covariance of their errors."""
-        noise, own, cross = self.geometry.products_of_gradients(self.gradients, self.index)
+    def centre_and_covariance(self, coefficients: Answer, level: float = 0.95) -> tuple[Array, Array]:
+        """Return where the coefficients are expected, and the covariance of their errors.
+
+        It is that of a normal law whose intervals at this level are as wide as theirs.
+        """
+        noise, own, cross = self._products
         normal = self.law.normal_covariance(noise, own, cross, sampling=coefficients.sampling)
-        lower, upper = coefficients.interval(_LEVEL)
-        excess = np.maximum(((upper - lower) / (2 * _WIDTHS)) ** 2 - np.diag(normal), 0.0)
+        lower, upper = coefficients.interval(level)
+        widths = 2 * float(ndtri((1 + level) / 2))
+        excess = np.maximum(((upper - lower) / widths) ** 2 - np.diag(normal), 0.0)
         clipped = own + 2 * cross
         size = np.sqrt(np.maximum(np.diag(clipped), np.finfo(np.float64).tiny))
         widened = np.sqrt(excess) / size
         covariance = normal + clipped * np.outer(widened, widened)
         return (lower + upper) / 2, np.asarray((covariance + covariance.T) / 2)
+
+    @cached_property
+    def _products(self) -> tuple[Array, Array, Array]:
+        return self.geometry.products_of_gradients(self.gradients, self.index)
 
     def response_along(self, forms: Array) -> Response:
         """Respond for combinations of the coefficients, one a line."""
@@ -110,14 +120,29 @@ class WaldTest:
 def wald_test(
     errors: JointErrors, coefficients: Answer, columns: Sequence[str], places: list[int]
 ) -> WaldTest:
-    """Test that the coefficients in these places are all zero."""
-    centre, covariance = errors.centre_and_covariance(coefficients)
-    part, block = centre[places], covariance[np.ix_(places, places)]
-    scale = np.sqrt(np.diag(block))
-    white = np.linalg.solve(block / np.outer(scale, scale), part / scale)
-    statistic = float(part / scale @ white)
-    p_value = float(chdtrc(len(places), statistic))
-    return WaldTest(tuple(columns), statistic, len(places), p_value, coefficients.sampling)
+    """Test that the coefficients in these places are all zero.
+
+    Clipping has longer tails than a normal law. So the covariance is matched to the intervals at the level at
+    which the test decides: p is the least value for which the test with intervals of level ``1 - p`` rejects.
+    For one coefficient this is its own p value.
+    """
+
+    def statistic_at(p: float) -> float:
+        centre, covariance = errors.centre_and_covariance(coefficients, 1 - p)
+        part, block = centre[places], covariance[np.ix_(places, places)]
+        scale = np.sqrt(np.diag(block))
+        return float(part / scale @ np.linalg.solve(block / np.outer(scale, scale), part / scale))
+
+    size, low, high = len(places), _LEAST_P, 1 - _LEAST_P
+    statistic = statistic_at(0.05)
+    if errors.law.normal:
+        high = float(chdtrc(size, statistic))
+        return WaldTest(tuple(columns), statistic, size, high, coefficients.sampling)
+    for _ in range(_BISECTIONS):
+        middle = math.sqrt(low * high)
+        statistic = statistic_at(middle)
+        low, high = (low, middle) if chdtrc(size, statistic) <= middle else (middle, high)
+    return WaldTest(tuple(columns), statistic, size, high, coefficients.sampling)
 
 
 def p_text(value: float) -> str:

@@ -91,10 +91,10 @@ class Questions:
         """The matrix and its noise, for all columns."""
         if self._nothing_released():
             raise UnresolvedError(
-                "all of it is below the noise: the rows are too few, or all zero, for this budget."
+                "Everything is below the noise: for this budget the rows are too few, or all zero."
             )
         if self._constant_is_lost():
-            raise UnresolvedError("even the share of complete rows is below the noise.")
+            raise UnresolvedError("Even the share of complete rows is below the noise.")
         heavy = [law.along for law in self.losses if law.along is not None]
         return Geometry(
             self.moment,
@@ -171,7 +171,7 @@ class Questions:
             # The matrix is what was released, but its errors have no law worth stating.
             unknown = np.full_like(self.moment, math.nan)
             law = ErrorLaw(math.nan, self.n_rows, None)
-            note = "all of it is below the noise"
+            note = "Everything is below the noise."
             return Answer(
                 "second moment", self.moment.copy(), (names, names), sampling,
                 notes=(note,), _given=Response(*(unknown,) * 5), _law=law,

@@ -10,7 +10,7 @@ from dpcov.linear.inference import p_text
 from dpcov.tables import html_table, number, text_table
 
 _BAR_WIDTH = 120
-_MOST_ERRORS = 10.0
+_MOST_ERRORS, _MARGIN = 10.0, 5.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,14 +77,25 @@ class Summary:
 
 
 def _bar(value: float, error: float, lower: float, upper: float) -> str:
-    """Return a drawing of an interval in units of its standard error, zero in the middle."""
+    """Return a drawing of an interval in units of its standard error, zero in the middle.
+
+    An arrow head stands for a number too far from zero to be drawn.
+    """
     if not (error > 0 and math.isfinite(lower) and math.isfinite(upper)):
         return ""
     half = _BAR_WIDTH / 2
+    reach = half - _MARGIN
     dot, left, right = (
-        half * (1 + max(-1.0, min(1.0, number / error / _MOST_ERRORS))) for number in (value, lower, upper)
+        half + reach * max(-1.0, min(1.0, number / error / _MOST_ERRORS)) for number in (value, lower, upper)
     )
     colour = "#9a9a9a" if lower <= 0 <= upper else "#1f4e9e"
+    if abs(value) > _MOST_ERRORS * error:
+        side = math.copysign(1.0, value)
+        tip, back = dot + side * (_MARGIN - 1), dot - side * _MARGIN
+        return (
+            f"<svg width='{_BAR_WIDTH}' height='14'><line x1='{half:g}' x2='{half:g}' y1='0' y2='14' "
+            f"stroke='#bbb'/><polygon points='{tip:.1f},7 {back:.1f},2 {back:.1f},12' fill='{colour}'/></svg>"
+        )
     return (
         f"<svg width='{_BAR_WIDTH}' height='14'><line x1='{half:g}' x2='{half:g}' y1='0' y2='14' "
         f"stroke='#bbb'/><line x1='{left:.1f}' x2='{right:.1f}' y1='7' y2='7' stroke='{colour}' "

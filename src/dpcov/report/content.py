@@ -97,7 +97,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A line of the ledger, without the name of the user."""
+    """A line of the ledger, without the name of the user; `share` is that of the dataset's whole budget."""
 
     number: int
     time: str
@@ -105,14 +105,20 @@ class HistoryLine:
     method: str
     purpose: str
     rho: float
+    share: float
     private: bool
 
 
 @dataclass(frozen=True)
 class AccountData:
-    """The dataset's budget in the ledger, as it was when the report was made."""
+    """The dataset's budget in the ledger, as it was when the report was made.
+
+    `asked` is the epsilon and the delta that it was opened with, if it was.
+    """
 
     dataset: str
+    asked: tuple[float, float] | None
+    spent_share: float
     total: Cost
     spent: Cost
     left: Cost
@@ -164,8 +170,10 @@ class ReportData:
     predicted_error : float, optional
         How far the variance of any resolved combination may be off, as a share of it; None where it may be
         off by as much as it is, or nothing is resolved.
-    not_covered : str
-        What the error does not cover.
+    error_covers : str
+        What the error is made of.
+    clipped_rows : str
+        How many rows were clipped, and whether errors cover that.
     problem : str
         Why there is nothing to show, if so.
     spectrum, correlation : optional
@@ -212,7 +220,8 @@ class ReportData:
     trade_off: tuple[tuple[float, float], ...]
     epsilons: tuple[tuple[float, float | None], ...]
     predicted_error: float | None
-    not_covered: str
+    error_covers: str
+    clipped_rows: str
     problem: str
     spectrum: SpectrumData | None
     correlation: CorrelationData | None

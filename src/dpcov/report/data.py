@@ -30,7 +30,14 @@ from dpcov.report.content import (
     SpectrumData,
     SpendingData,
 )
-from dpcov.report.words import USUAL_DELTAS, epsilon_at, guarantee, not_covered, rounded_up
+from dpcov.report.words import (
+    USUAL_DELTAS,
+    clipped_rows,
+    epsilon_at,
+    error_covers,
+    guarantee,
+    rounded_up,
+)
 
 _FALSE_ALARMS = tuple(k / 50 for k in range(51))
 _DIGITS = 6
@@ -105,7 +112,8 @@ def report_data(
         trade_off=tuple((a, math.floor(1e4 * least_misses(receipt.spent, a)) / 1e4) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
         predicted_error=_predicted_error(release),
-        not_covered=not_covered(release.diagnostics),
+        error_covers=error_covers(release.method),
+        clipped_rows=clipped_rows(release.diagnostics, ROW if release.unit is None else release.unit.name),
         problem=problem,
         spectrum=spectrum,
         correlation=correlation,
@@ -217,12 +225,15 @@ def _account(account: Account, history: Sequence[Entry]) -> AccountData:
             entry.method,
             entry.purpose,
             float(entry.cost.rho),
+            _share(entry.cost, account.total),
             entry.private,
         )
         for entry in history
     )
     return AccountData(
         account.name,
+        None if account.asked is None else (float(account.asked[0]), float(account.asked[1])),
+        _share(account.spent, account.total),
         _cost("total", account.total),
         _cost("spent", account.spent),
         _cost("left", account.remaining),
@@ -230,6 +241,10 @@ def _account(account: Account, history: Sequence[Entry]) -> AccountData:
         account.private,
         tuple(lines),
     )
+
+
+def _share(part: PrivacyCost, whole: PrivacyCost) -> float:
+    return round(float(part.rho / whole.rho), 6) if whole.rho else 0.0
 
 
 def _cost(what: str, cost: PrivacyCost) -> Cost:

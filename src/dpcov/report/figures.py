@@ -17,13 +17,13 @@ from dpcov.arrays import Array
 from dpcov.report.content import CorrelationData, SpectrumData
 from dpcov.report.words import number
 
-_WIDTH, _HEIGHT = 760, 320
+_HEIGHT = 320
+_LEAST_WIDTH, _MOST_WIDTH, _WIDTH_A_POINT = 330, 760, 44
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 16, 40
 _MOST_DECADES = 12
 _MOST_BARS = 60
 _MOST_LABELLED = 24
 _LONGEST_LABEL = 18
-_FEW_COLUMNS = 6
 
 # Red for positive, blue for negative; they stay apart for colour-blind eyes.
 _POSITIVE, _NEGATIVE, _HIDDEN = (196, 60, 40), (40, 96, 196), (128, 128, 128)
@@ -52,11 +52,12 @@ def spectrum_figure(spectrum: SpectrumData) -> Markup:
     """Return eigenvalues with their intervals over the noise floor, on a log scale."""
     count = len(spectrum.eigenvalues)
     scale = _scale(spectrum)
-    step = (_WIDTH - _LEFT - _RIGHT) / count
+    width = min(_MOST_WIDTH, max(_LEAST_WIDTH, _LEFT + _RIGHT + _WIDTH_A_POINT * count))
+    step = (width - _LEFT - _RIGHT) / count
     places = [_LEFT + step * (i + 0.5) for i in range(count)]
     base = _HEIGHT - _BOTTOM
     parts = [
-        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{scale.place(v):.1f}" '
+        f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{scale.place(v):.1f}" '
         f'y2="{scale.place(v):.1f}"/><text class="tick" x="{_LEFT - 8}" y="{scale.place(v) + 4:.1f}" '
         f'text-anchor="end">{v:g}</text>'
         for v in scale.decades()
@@ -86,7 +87,7 @@ def spectrum_figure(spectrum: SpectrumData) -> Markup:
         if i == count - 1 or count - 1 - i >= max(1, count // 24)
     ]
     label = f"{count} eigenvalues of the correlation matrix and the noise below them, on a log scale."
-    return _svg("spectrum", _WIDTH, _HEIGHT, label, parts, kind="figure lettered")
+    return _svg("spectrum", width, _HEIGHT, label, parts, kind="figure lettered")
 
 
 def trade_off_figure(curve: Sequence[tuple[float, float]]) -> Markup:
@@ -148,7 +149,7 @@ def heatmap_figure(correlation: CorrelationData, names: Sequence[str]) -> Markup
     pairs = size * (size - 1) // 2
     summary = f"Correlations of {size} columns; {hidden} of {pairs} pairs may be zero."
     # On a phone letters would be too small in a figure as wide as the window.
-    kind = "figure lettered" if labelled and size > _FEW_COLUMNS else "figure"
+    kind = "figure lettered" if labelled else "figure"
     return _svg("heatmap", margin + side, margin + side, summary, parts, kind=kind)
 
 
@@ -198,5 +199,5 @@ def _svg(name: str, width: float, height: float, label: str, parts: Sequence[str
     # Every text in `parts` is a number or was escaped.
     return Markup(  # noqa: S704
         f'<svg id="{name}" class="{kind}" role="img" aria-label="{escape(label)}" '
-        f'viewBox="0 0 {width:g} {height:g}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+        f'width="{width:g}" viewBox="0 0 {width:g} {height:g}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )

@@ -16,7 +16,8 @@ from dpcov.ledger import Account, Entry
 from dpcov.release import Release
 from dpcov.report.content import Bounded, ReportData
 from dpcov.report.data import report_data
-from dpcov.report.words import number, percent
+from dpcov.report.words import number
+from dpcov.tables import percent
 
 _TEMPLATE, _STYLE, _SCRIPT = "report.html.j2", "report.css", "report.js"
 
@@ -66,10 +67,18 @@ def render_page(data: ReportData) -> str:
         trade_off=figures.trade_off_figure(data.trade_off) if data.private else "",
         spectrum="" if data.spectrum is None else figures.spectrum_figure(data.spectrum),
         heatmap="" if data.correlation is None else figures.heatmap_figure(data.correlation, names),
+        example=_example(data),
         quoted=_quoted,
         shell=shlex.quote,
     )
     return page
+
+
+def _example(data: ReportData) -> tuple[str, ...]:
+    """Return two columns for an example that is answered: both stand above the noise by themselves."""
+    lost = () if data.spectrum is None else data.spectrum.left_out
+    known = [column.name for column in data.columns if column.name not in lost]
+    return () if data.problem or len(known) < 2 else (known[0], known[1])
 
 
 def _text(name: str) -> str:

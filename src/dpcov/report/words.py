@@ -22,13 +22,12 @@ _NOT_PRIVATE = (
     "can take it away. This release is for tests only: do not publish it if the rows are sensitive."
 )
 _HOLDS = (
-    "This holds for every {0} and every other {0} in its place, whatever else someone knows, and "
-    "whatever is computed from this release later."
+    "This holds for every {0}, whatever else someone knows, and whatever is computed from this release later."
 )
-_PUBLIC = "Public are only the number of {0}s, the names of the columns and their types."
+_PUBLIC = "Only the number of {0}s, the column names and the column types are treated as public."
 _ONE_ROW = (
-    "It protects one row. If a person has k rows, the guarantee for the person is that of k^2 rho: release "
-    "with privacy_unit= to protect all rows of a person together."
+    "What is protected is one row. A person with k rows has the weaker guarantee of k^2 rho: release with "
+    "privacy_unit= to protect all rows of a person together."
 )
 
 
@@ -68,7 +67,7 @@ def weakness(cost: PrivacyCost, delta: Fraction | None, n_units: int, unit: str 
     >>> from dpcov.core import PrivacyCost
     >>> from dpcov.report.words import weakness
     >>> weakness(PrivacyCost(Fraction(1, 100)), Fraction(1, 10), 1000)
-    'delta = 0.1 protects hardly anyone: with 1,000 rows, showing some of them as they are would keep it. \
+    'delta = 0.1 protects hardly anyone: publishing some of the 1,000 rows as they are would satisfy it. \
 Choose a delta well below 1 / 1,000.'
     >>> weakness(PrivacyCost(Fraction(1, 100)), Fraction(1, 10**6), 1000)
     ''
@@ -76,14 +75,14 @@ Choose a delta well below 1 / 1,000.'
     given = USUAL_DELTAS[1] if delta is None else delta
     if delta is not None and delta * n_units > 1:
         return (
-            f"delta = {float(delta):g} protects hardly anyone: with {n_units:,} {unit}s, showing some of "
-            f"them as they are would keep it. Choose a delta well below 1 / {n_units:,}."
+            f"delta = {float(delta):g} protects hardly anyone: publishing some of the {n_units:,} {unit}s as "
+            f"they are would satisfy it. Choose a delta well below 1 / {n_units:,}."
         )
     epsilon = epsilon_at(cost, given)
     if epsilon > LARGEST_EPSILON:
         return (
-            f"epsilon = {rounded_up(epsilon):.4g} (at delta = {float(given):g}) protects hardly anyone: what "
-            f"is released may give single {unit}s away. 1 is common, {LARGEST_EPSILON:g} is a lot."
+            f"epsilon = {rounded_up(epsilon):.4g} (at delta = {float(given):g}) protects hardly anyone: the "
+            f"release may give single {unit}s away. 1 is common, {LARGEST_EPSILON:g} is already a lot."
         )
     return ""
 
@@ -114,12 +113,12 @@ def guarantee(
         said = f"This release guarantees {receipt.spent} of zero-concentrated differential privacy."
         return tuple(sentence for sentence in (guess, said, _covers(unit), reason) if sentence)
     factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
-    rounded = float(f"{factor:.3g}") if factor < _HUGE_FACTOR else math.inf
+    rounded = float(f"{factor:.{3 if factor > 1.1 else 4}g}") if factor < _HUGE_FACTOR else math.inf
     about = f"about {rounded:,.0f}" if rounded >= 100 else f"about {rounded:g}"
     about = "which is large" if math.isinf(rounded) else about
     promise = (
         f"{_likeness(epsilon, unit)} Replacing {whole} changes the probability of any result by at most a "
-        f"factor of e^{rounded_up(epsilon):g} ({about}), up to an extra chance of {one_in(delta)}."
+        f"factor of e^{rounded_up(epsilon):g} ({about}), plus {one_in(delta)}."
     )
     weak = weakness(receipt.spent, delta, n_units, named)
     weak = weak[:1].upper() + weak[1:]
@@ -132,23 +131,23 @@ def _covers(unit: PrivacyUnit | None) -> str:
     if unit is None:
         return _ONE_ROW
     return (
-        f"All rows of one {unit.name} are protected together, however many they are. The number of rows is "
+        f"All rows of one {unit.name} are protected together, however many there are. The number of rows is "
         "not public."
     )
 
 
 def _likeness(epsilon: float, unit: PrivacyUnit | None) -> str:
     """Return how much alike results are with one row replaced: words follow the number."""
-    replaced = "had any one row of the table been another one."
+    replaced = "had any one row been different."
     if unit is not None:
-        replaced = f"had all rows of any one {unit.name} been others."
+        replaced = f"had all rows of any one {unit.name} been different."
     if epsilon <= 1:
         return f"The released numbers would have come out much the same {replaced}"
     if epsilon <= 3:
         return f"The released numbers could well have come out the same {replaced}"
     if epsilon <= LARGEST_EPSILON:
-        return f"The released numbers could have come out the same, if less likely, {replaced}"
-    return f"The released numbers may have come out quite differently {replaced}"
+        return f"The released numbers could still have come out the same, if less likely, {replaced}"
+    return f"The released numbers might have come out quite differently {replaced}"
 
 
 def headline(receipt: Receipt, delta: Fraction) -> str:
@@ -187,45 +186,36 @@ def rounded_up(value: float) -> float:
     return float(f"{nearest + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}")
 
 
-def not_covered(diagnostics: Mapping[str, Any]) -> str:
-    """Return what predicted errors and intervals do not cover, in a sentence; nothing if that is nothing.
+def clipped_rows(diagnostics: Mapping[str, Any], unit: str = "row") -> str:
+    """Return how many rows were clipped and whether errors cover it, in a sentence; nothing if none was.
 
     Examples
     --------
-    >>> from dpcov.report.words import not_covered
-    >>> not_covered({"rows_beyond": {"about": 60.0, "at_most": 130.0, "explained": False}})
-    'Not covered: about 60 rows, at most 130, are longer than the rest and were clipped; what they took with \
-them is not known.'
+    >>> from dpcov.report.words import clipped_rows
+    >>> clipped_rows({"rows_beyond": {"about": 60.0, "at_most": 130.0, "explained": False}})
+    'About 60 rows (at most 130) lie far outside the rest and were clipped. Their effect is not known, and \
+not covered by these errors or by intervals.'
     """
     beyond = diagnostics.get("rows_beyond")
     if not isinstance(beyond, Mapping) or float(beyond.get("at_most", 0.0)) < 1:
         return ""
-    rows = f"about {float(beyond['about']):,.0f} rows, at most {math.ceil(float(beyond['at_most'])):,},"
+    about, at_most = max(float(beyond["about"]), 0.0), math.ceil(float(beyond["at_most"]))
+    rows = f"About {about:,.0f} {unit}s (at most {at_most:,}) lie far outside the rest and were clipped."
     if beyond.get("explained") is False:
-        return (
-            f"Not covered: {rows} are longer than the rest and were clipped; what they took with them is not "
-            "known."
-        )
-    return (
-        f"Not covered: {rows} are longer than the rest and were clipped; what they took with them is "
-        "estimated, and intervals are wider for it."
-    )
+        return f"{rows} Their effect is not known, and not covered by these errors or by intervals."
+    return f"{rows} Their effect is estimated, and intervals allow for it."
 
 
-def percent(share: float) -> str:
-    """Return a share in per cent, two digits, without an exponent.
+def error_covers(method: str) -> str:
+    """Return what the predicted error of a method is made of.
 
     Examples
     --------
-    >>> from dpcov.report.words import percent
-    >>> percent(0.0312), percent(0.996), percent(0.00012)
-    ('3.1%', '99.6%', '0.012%')
+    >>> from dpcov.report.words import error_covers
+    >>> error_covers("whitening")
+    'noise and clipping'
     """
-    value = 100 * share
-    if value >= 99:
-        return f"{value:.1f}%"
-    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
-    return f"{value:.{min(digits, 4)}f}%"
+    return "noise and clipping" if method == "whitening" else "noise"
 
 
 def one_in(chance: Fraction) -> str:
