@@ -131,6 +131,33 @@ def fit_raw(rows: Array, target: int, on: Sequence[int]) -> RawRegression:
     )
 
 
+def under_penalty(rows: Array, regression: RawRegression, fit: dpcov.Regression) -> RawRegression:
+    """Return what the raw rows give under the penalty of a fit; slopes that it leaves at 0 are left at 0.
+
+    Parameters
+    ----------
+    rows : ndarray
+        Those with gaps are left out.
+    regression : RawRegression
+        Its target and predictors.
+    fit : Regression
+        Whose penalty.
+    """
+    complete = rows[np.isfinite(rows).all(axis=1)]
+    goal = complete[:, regression.target]
+    slopes = np.zeros(len(regression.on))
+    kept = np.flatnonzero(fit.coefficients.values[: len(slopes)])
+    predictors = complete[:, [regression.on[place] for place in kept]]
+    moments = np.atleast_2d(np.cov(np.column_stack([predictors, goal]).T, bias=True))
+    own = moments[:-1, :-1]
+    slopes[kept] = np.linalg.solve(own + fit.ridge * np.diag(np.diag(own)), moments[:-1, -1])
+    intercept = goal.mean() - predictors.mean(axis=0) @ slopes[kept]
+    left = float(np.var(goal - predictors @ slopes[kept]))
+    return RawRegression(
+        regression.target, regression.on, np.append(slopes, intercept), 1 - left / float(goal.var())
+    )
+
+
 def flagged_entries(answer: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     """Return which entries carry a note: one that names columns is about these, another about all.
 
@@ -207,10 +234,12 @@ def ask_everything(release: dpcov.Release, table: NamedRows, rho: float, raw: Ra
                 coefficients += Tally(refused=count + 1)
                 shares += Tally(refused=1)
             continue
-        if not regression.singular:
-            size = np.abs(regression.coefficients)
-            coefficients += check(fit.coefficients, regression.coefficients, size, [*on, "constant"])
-        shares += check(fit.r_squared, np.array([regression.r_squared]), np.ones(1), ["R squared"])
+        # Intervals under a penalty are for what the raw rows give under it.
+        aim = under_penalty(table.rows, regression, fit) if fit.ridge else regression
+        if not aim.singular:
+            size = np.abs(aim.coefficients)
+            coefficients += check(fit.coefficients, aim.coefficients, size, [*on, "constant"])
+        shares += check(fit.r_squared, np.array([aim.r_squared]), np.ones(1), ["R squared"])
     return {
         "means": means,
         "variances": variances,

@@ -18,9 +18,9 @@ from dpcov.core import Clipping, Gram, NoisyGram, SeededBits
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries import histogram
 from dpcov.core.queries.gram import LatticeRows
-from dpcov.paper.queries import subsample
+from dpcov.paper.queries import subsample, threshold
 from dpcov.paper.queries.laplace import discrete_laplace, truncated_laplace
-from dpcov.rivals.queries import bounded, sparse_vector
+from dpcov.rivals.queries import bounded
 from dpcov.rivals.queries.unvetted import eigenpairs, stable_moment
 
 _FLOATS = np.random.default_rng()
@@ -159,7 +159,7 @@ def sums_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
         drawn[0] += 1
         return discrete_laplace(bits, scale) if drawn[0] == 1 else 0
 
-    patch.setattr(sparse_vector, "discrete_laplace", laplace)
+    patch.setattr(threshold, "discrete_laplace", laplace)
 
     def counted(rows: Array) -> list[float]:
         drawn[0] = 0

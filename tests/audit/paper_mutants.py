@@ -41,8 +41,8 @@ PAPER_MUTANTS: dict[str, Mutant] = {
         "(Shrinking(lattice_map, radius),)",
         _REPLAY,
     ),
-    "psi doubled": Mutant("paper/recursive.py", "chosen.psi / m", "2 * chosen.psi / m", _REPLAY),
-    "psi halved": Mutant("paper/recursive.py", "chosen.psi / m", "chosen.psi / m / 2", _REPLAY),
+    "psi doubled": Mutant("paper/recursive.py", "chosen.psi / size", "2 * chosen.psi / size", _REPLAY),
+    "psi halved": Mutant("paper/recursive.py", "chosen.psi / size", "chosen.psi / size / 2", _REPLAY),
     "small directions halved": Mutant("paper/recursive.py", "large = values >=", "large = values <", _REPLAY),
     "no growth": Mutant("paper/recursive.py", "math.sqrt(GROWTH) * np.where", "np.where", _REPLAY),
     "rows not scaled by 1 - alpha": Mutant(

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from audit.harness import Array, Case, Claim, Program, finest_bit
 from audit.tables import (
     BULK,
@@ -38,7 +39,14 @@ from dpcov.core import (
 )
 from dpcov.maps import identity_map
 from dpcov.methods.whitening.queries.columns import PerColumn
-from dpcov.paper.queries import Aggregate, Agreement, LeastEigenvalueBuckets, Shrinking, ShrunkGram
+from dpcov.paper.queries import (
+    Aggregate,
+    Agreement,
+    FirstAgreement,
+    LeastEigenvalueBuckets,
+    Shrinking,
+    ShrunkGram,
+)
 from dpcov.rivals.queries import (
     BoundedGram,
     BoundedProducts,
@@ -219,6 +227,11 @@ def _agreement(rows: Array) -> list[float]:
     return [found.score]
 
 
+def _first_agreement(rows: Array) -> list[float]:
+    found = _ask(rows).ask(FirstAgreement(Clipping(_LINE, 1.0), 1, 0.5, epsilon=EPSILON, purpose="audit"))
+    return [float(found is not None)]
+
+
 def _aggregate(rows: Array) -> list[float]:
     found = _ask(rows).ask(
         Aggregate(Clipping(_LINE, 2.0), 1, 0.02, epsilon=EPSILON, delta=0.2, purpose="audit")
@@ -320,6 +333,12 @@ QUERIES: dict[str, tuple[Case, ...]] = {
     "query Agreement": (
         Case("agreement of groups", _agreement, ones(6), swapped(ones(6), [0.1]), APPROXIMATE, QUERY_RUNS,
              COMMON, "one of 6 equal rows"),
+    ),
+    "query FirstAgreement": (
+        # With 37 of 1,100 groups unlike the others the sum is just at its threshold, with 38 just below.
+        Case("search for m", _first_agreement, np.vstack([ones(1063), 0.1 * ones(37)]),
+             np.vstack([ones(1062), 0.1 * ones(38)]), Claim(epsilon=EPSILON), FEW_RUNS,
+             ("hardly any noise", "seeded generator reused"), "one group at the threshold moves"),
     ),
     "query Aggregate": (
         Case("subsample and aggregate", _aggregate, ones(850), swapped(ones(850), [1.009]),

@@ -142,7 +142,7 @@ def test_failures_have_codes_and_one_line(line: str, code: int, message: str, tm
 
 @pytest.mark.usefixtures("release")
 def test_noise_is_not_an_answer() -> None:
-    failed = ask("regress", "b", "--on", 'a,c,"a, less c"')
+    failed = ask("regress", "b", "--on", 'a,c,"a, less c"', "--ridge", "0")
     assert failed.exit_code == 6
     assert "is below the noise" in failed.stderr
 

@@ -89,7 +89,7 @@ def test_a_collinear_predictor_is_named() -> None:
     names = ("delay", "hour", "minute", "other", "time")
     r = make_release(rows, noise=1e-7, names=names)
     with pytest.raises(dpcov.UnresolvedError, match=r"time - 100 hour - minute is below the noise.*ridge"):
-        r.regress("delay", on=["hour", "minute", "time"])
+        r.regress("delay", on=["hour", "minute", "time"], ridge=0)
     assert [str(combination) for combination in r.unresolved] == ["time - 100 hour - minute"]
     assert np.isfinite(
         r.regress("delay", on=["hour", "minute", "time"], ridge=0.01).coefficients.values
@@ -134,8 +134,16 @@ def test_a_weak_combination_that_matters_is_refused_by_name_with_the_way_out() -
     rows[:, 2] = rows[:, 1] + 0.05 * rows[:, 2]
     r = flat_release(rows, 0.01)
     with pytest.raises(dpcov.UnresolvedError, match=r'b - a is below the noise.*ridge="auto"'):
-        r.regress("y", on=["a", "b", "c"])
+        r.regress("y", on=["a", "b", "c"], ridge=0)
     fit = r.regress("y", on=["a", "b", "c"], ridge="auto")
+    # Nothing said about a ridge, the same answer says what was done.
+    default = r.regress("y", on=["a", "b", "c"])
+    assert 0 < default.ridge == fit.ridge
+    np.testing.assert_array_equal(default.coefficients.values, fit.coefficients.values)
+    note = f"Without a ridge slopes would follow the noise: one of {fit.ridge:.3g} was taken."
+    assert default.coefficients.notes[0] == note
+    assert note in default.r_squared.notes
+    assert note not in fit.coefficients.notes
     left = rows[:, 0] - fit.predict(rows[:, 1:])
     assert 1 - left.var() / rows[:, 0].var() > 0.45
 
@@ -165,6 +173,7 @@ def test_slopes_that_would_predict_worse_than_the_mean_are_refused() -> None:
     # The predictors stand far above the noise, but the target does not: its slopes are noise.
     r = flat_release(rows, 1e-2)
     with pytest.raises(dpcov.UnresolvedError, match=r'predictions of y would be worse.*ridge="auto"'):
+        # By default, too: no penalty helps.
         r.regress("y", on=["a", "b", "c"])
     fit = r.regress("y", on=["a", "b", "c"], ridge="auto")
     assert fit.ridge == np.inf
@@ -207,7 +216,7 @@ def test_the_automatic_ridge_is_never_refused() -> None:
     # Noise is small, so no penalty is needed; but clipped rows may hide any variance, and slopes be wild.
     r = flat_release(standard_rows(), 1e-4, hidden=1e8, seed=0)
     with pytest.raises(dpcov.UnresolvedError):
-        r.regress("y", on=["a", "b"])
+        r.regress("y", on=["a", "b"], ridge=0)
     fit = r.regress("y", on=["a", "b"], ridge="auto")
     assert fit.ridge == 0
     assert fit.coefficients.notes

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import dpcov
 from dpcov.core import ArgumentError, Budget, Curator, NoAnswerError, PrivacyCost, SeededBits
 from dpcov.core.lattice import MappedRows
 from dpcov.paper.radius import _NEGLIGIBLE, _centred, find_covering_radius, find_enclosing_ball
@@ -164,3 +165,25 @@ def test_the_receipt_says_where_the_budget_went() -> None:
     assert {charge.purpose for charge in receipt.charges} == {
         "covering radius", "centre of the ball", "radius around the centre",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("share", "far"), [(0.9, 300.0), (0.7, 1e4)])
+def test_a_ball_around_most_rows_leaves_the_others_out(share: float, far: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20_000, 3)) + np.array([5.0, -3.0, 2.0])
+    inside = int(20_000 * share)
+    rows[inside:] = far * rng.normal(size=(20_000 - inside, 3)) + np.array([far, 0.0, 0.0])
+    # The seed is fixed; each promise holds with probability 0.99.
+    ball = dpcov.enclosing_ball(rows, t=inside, rho=2, rng=np.random.default_rng(1))
+    lengths = np.linalg.norm(rows - ball.centre, axis=1)
+    assert np.count_nonzero(lengths > ball.radius) <= ball.outside_at_most < 20_000 - inside + 400
+    least = np.linalg.norm(rows[:inside] - rows[:inside].mean(axis=0), axis=1).max()
+    assert ball.radius < 3 * least
+    whole = dpcov.enclosing_ball(rows, rho=2, rng=np.random.default_rng(1))
+    assert whole.radius > 20 * ball.radius
+
+
+@pytest.mark.parametrize("t", [0, 500, 1001, "many", 700.5])
+def test_a_ball_around_no_majority_is_refused(t: object) -> None:
+    with pytest.raises(dpcov.ArgumentError, match="t must"):
+        dpcov.enclosing_ball(np.ones((1000, 2)), t=t, rho=100)  # type: ignore[arg-type]

@@ -193,7 +193,9 @@ def test_a_table_of_one_kind_of_row_gives_no_error() -> None:
 GOOD: dict[str, Any] = {"m": 20, "alpha": 0.5, "radius": 10.0, "least_eigenvalue": 1.0}
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no m": ({"m": None}, "needs m"),
+    "no m, few rows": ({"m": None, "rho": 0.1}, "a search for m needs .* Give m"),
+    "no m, but beta": ({"m": None, "beta": 0.1}, "beta needs m"),
+    "no m, no delta": ({"m": None, "least_eigenvalue": None}, "delta"),
     "zero m": ({"m": 0}, "m must"),
     "m is text": ({"m": "x"}, "m must"),
     "infinite m": ({"m": math.inf}, "m must"),

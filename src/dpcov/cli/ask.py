@@ -74,12 +74,13 @@ def regress(
     ] = None,
     intercept: Annotated[bool, typer.Option(help="Fit an intercept.")] = True,
     ridge: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NUMBER|auto",
-            help="Penalty on squared standardised coefficients; auto picks the one that suits the noise.",
+            help="Penalty on squared standardised coefficients; auto picks the one that suits the noise. "
+            "By default there is none, or that of auto where slopes would follow the noise.",
         ),
-    ] = "0",
+    ] = None,
     level: Level = 0.95,
     sampling: Sampling = False,
     as_json: AsJson = False,
@@ -96,7 +97,7 @@ def regress(
         target,
         read_names(on) if on else None,
         intercept=intercept,
-        ridge=_read_ridge(ridge),
+        ridge=None if ridge is None else _read_ridge(ridge),
         sampling=sampling,
     )
     if not (as_json or as_csv):

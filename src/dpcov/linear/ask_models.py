@@ -29,7 +29,7 @@ class AsksModels:
         on: Sequence[str] | None = None,
         *,
         intercept: bool = True,
-        ridge: float | str = 0.0,
+        ridge: float | str | None = None,
         sampling: bool = False,
     ) -> Regression:
         """Explain one column by others, by least squares.
@@ -44,10 +44,12 @@ class AsksModels:
             The columns that explain it, if there is no formula.
         intercept : bool, default True
             Whether the constant joins them, if the release has one.
-        ridge : float or "auto", default 0
+        ridge : float or "auto", optional
             Penalty on squared coefficients, each times its column's variance: no unit, no scaling needed.
             "auto" takes the one with which predictions on the raw rows are expected to be best, by the law of
             the noise. Intervals are then for the coefficients that the raw rows give under the same penalty.
+            By default there is none, and where noise would make predictions worse than the mean, that of
+            "auto", with a note. With 0 there is none, or an error.
         sampling : bool, default False
             Whether errors include sampling error as well.
 
@@ -60,7 +62,7 @@ class AsksModels:
         UnresolvedError
             If `ridge` is 0, and noise would make predictions worse than the mean: mostly as a combination of
             the predictors is below the noise. One that hardly matters for the target is named in a note
-            instead.
+            instead. By default only if no penalty helps: no slope stands above the noise.
 
         Examples
         --------

@@ -37,7 +37,7 @@ def regress(
     questions: Questions,
     target: str,
     on: Sequence[str] | None,
-    ridge: float | str,
+    ridge: float | str | None,
     *,
     intercept: bool,
     sampling: bool,
@@ -52,9 +52,10 @@ def regress(
         The column to explain, or a formula.
     on : sequence of str, optional
         The columns that explain it; None with a formula.
-    ridge : float or "auto"
+    ridge : float, "auto" or None
         Penalty on the squared coefficients, each in units of its column's spread; "auto" takes the one of
-        least expected error (`Prediction.best_ridge`).
+        least expected error (`Prediction.best_ridge`), None does so where without one noise would make
+        predictions worse than the mean.
     intercept : bool
         Whether the constant joins the predictors, if the release has one.
     sampling : bool
@@ -66,10 +67,16 @@ def regress(
     if goal in chosen:
         raise ArgumentError(f"on contains the target '{model.target}': leave it out.")
     seen = questions if model.intercept else questions.without_constant
-    penalty = _choose_penalty(seen, chosen, goal, ridge)
+    penalty = _choose_penalty(seen, chosen, goal, ridge or 0.0)
+    if ridge != _AUTO and not penalty.ridge:
+        try:
+            _refuse_nonsense(seen, chosen, penalty, model.target)
+        except UnresolvedError:
+            automatic = penalty if ridge is not None else _choose_penalty(seen, chosen, goal, _AUTO)
+            if not 0 < automatic.ridge < math.inf:
+                raise
+            penalty = replace(automatic, stands_in=True)
     outlook = None if penalty.prediction is None else penalty.prediction.outlook(penalty.ridge)
-    if outlook is not None and ridge != _AUTO and not penalty.ridge:
-        _refuse_nonsense(seen, chosen, outlook, model.target)
     solution = Solution(questions, chosen, goal, penalty.ridge, penalty.left_out, intercept=model.intercept)
     index = [*chosen, goal, *([len(questions.columns)] if questions.has_constant else [])]
     gradients = np.array([*solution.coefficient_gradients, *solution.fit_gradients])
@@ -136,11 +143,15 @@ def _untested(questions: Questions, chosen: list[int], penalty: _Penalty) -> str
 
 @dataclass(frozen=True, eq=False)
 class _Penalty:
-    """The penalty, which of the predictors it leaves at 0, and what tells how well it predicts."""
+    """The penalty, which of the predictors it leaves at 0, and what tells how well it predicts.
+
+    It stands in if none was asked for, and coefficients without one would be noise.
+    """
 
     ridge: float
     left_out: tuple[int, ...] = ()
     prediction: Prediction | None = None
+    stands_in: bool = False
 
 
 def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: float | str) -> _Penalty:
@@ -175,7 +186,9 @@ def _notes(questions: Questions, chosen: list[int], penalty: _Penalty) -> list[s
         return ["No slopes stand above the noise: all are left at 0."]
     names = questions.names([chosen[i] for i in penalty.left_out])
     kept = [place for i, place in enumerate(chosen) if i not in penalty.left_out]
+    instead = f"Without a ridge slopes would follow the noise: one of {penalty.ridge:.3g} was taken."
     return [
+        *([instead] if penalty.stands_in else []),
         *(f"{name} is below the noise: its slope is left at 0." for name in names),
         *_unresolved_notes(questions, kept, penalty.ridge),
     ]
@@ -196,7 +209,7 @@ def _unresolved_notes(questions: Questions, chosen: list[int], penalty: float) -
     return [f"{combination.describe()}." for combination in questions.find_unresolved(chosen)]
 
 
-def _refuse_nonsense(questions: Questions, chosen: list[int], outlook: Outlook, target: str) -> None:
+def _refuse_nonsense(questions: Questions, chosen: list[int], penalty: _Penalty, target: str) -> None:
     """Raise an `UnresolvedError` if coefficients without a penalty would be noise.
 
     A combination below the noise does not have to be the end: an interval divides by what was released of it,
@@ -205,8 +218,9 @@ def _refuse_nonsense(questions: Questions, chosen: list[int], outlook: Outlook, 
     the noise, that takes a target whose own noise is large.
     """
     noise = questions.noise
-    if noise is None:
+    if noise is None or penalty.prediction is None:
         return
+    outlook = penalty.prediction.outlook(penalty.ridge)
     block, factor = questions.centred
     hidden = count_unresolved(block[np.ix_(chosen, chosen)], factor[chosen], noise.sigma)
     if hidden and outlook.r_squared <= 0:

@@ -25,12 +25,11 @@ _BUILT = (
         citation="Mahpud, Sheffet: A Private Approximation of the 2nd-Moment Matrix of Any Subsamplable "
         "Input (NeurIPS 2025), Algorithms 1 and 2",
         privacy="mu-GDP and rho-zCDP; delta-approximate zCDP if it has to find the least eigenvalue",
-        needs="m, alpha; least_eigenvalue, or a delta to find it; radius saves budget",
+        needs="least_eigenvalue, or a delta to find it; m, alpha and radius save budget",
         assumes="random groups of m rows keep the second moment up to 1 +- alpha",
         algorithm="dpcov.paper.recursive:estimate_recursive",
         gaussian=True,
         delta_share=lambda options: Fraction(1 if options.get("least_eigenvalue") is None else 0, 10),
-        requires=("m",),
     ),
     Method(
         name="aggregate",

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, Unpack
 
 from dpcov.arrays import Vector
-from dpcov.checks import number, positive
-from dpcov.core import Clipping, Number, PrivacyCost, Receipt, resolve_budget
+from dpcov.checks import count, number, positive
+from dpcov.core import ArgumentError, Clipping, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.budget import as_fraction
 from dpcov.maps import identity_map
 from dpcov.opening import Access, opened
@@ -109,6 +109,7 @@ def covering_radius(
 def enclosing_ball(
     data: Any,
     *,
+    t: int | None = None,
     rho: Number | None = None,
     mu: Number | None = None,
     epsilon: Number | None = None,
@@ -119,9 +120,19 @@ def enclosing_ball(
 
     For a table far from the origin its radius is much smaller than `covering_radius`.
 
+    Parameters
+    ----------
+    data : array or dataframe
+        The table.
+    t : int, optional
+        How many rows it must hold, more than half of them: the 1-cluster problem. All by default.
+    rho, mu, epsilon, delta : number, optional
+        The budget.
+
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for replacing one row.
+    *Formal guarantee.* `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for replacing one row. With
+    probability 0.99 at most ``outside_at_most`` rows lie outside: n - t, and as many as noise hides.
 
     Examples
     --------
@@ -134,7 +145,13 @@ def enclosing_ball(
     """
     limit = resolve_budget(rho=rho, mu=mu, epsilon=epsilon, delta=delta, gaussian=True)
     with opened(data, limit, "enclosing ball", constant=True, **access) as curator:
-        ball: Ball = find_enclosing_ball(curator)
+        rows = curator.n_rows
+        held = rows if t is None else count(t, "t")
+        if not rows < 2 * held <= 2 * rows:
+            raise ArgumentError(
+                f"t must be more than half of the {rows} rows and at most all of them, got {held}."
+            )
+        ball: Ball = find_enclosing_ball(curator, rows - held)
     return EnclosingBall(ball.centre, ball.radius, ball.outside_at_most, curator.receipt())
 
 

@@ -88,16 +88,18 @@ def find_covering_radius(curator: Curator, rho: Fraction) -> Ball:
     """
     d = curator.n_columns
     view = _View(np.zeros(d), np.eye(d), identity_map(d))
-    return _start(curator, view, rho, _FAILURE)
+    return _start(curator, view, rho, _FAILURE, 0)
 
 
-def find_enclosing_ball(curator: Curator) -> Ball:
+def find_enclosing_ball(curator: Curator, outside: int = 0) -> Ball:
     """Find a ball with a free centre that holds nearly all rows, with what the budget has left.
 
     Parameters
     ----------
     curator : Curator
         With a constant column, which is not part of the ball.
+    outside : int, default 0
+        So many rows may lie outside, n - t of the 1-cluster problem: fewer than half.
 
     Notes
     -----
@@ -105,7 +107,8 @@ def find_enclosing_ball(curator: Curator) -> Ball:
     at most ``outside_at_most`` rows lie outside. The mean of points lies within twice the least radius
     of each of them, so a noiseless mean gives a 2-approximation; noise adds its own length, and
     pulling the centre towards far rows only ever keeps a smaller ball. Rows are read with 26 bits, so
-    no ball is smaller than about 10^-6 of its distance from the origin.
+    no ball is smaller than about 10^-6 of its distance from the origin. With `outside`, means are those of
+    the rows within the last ball. How close its radius comes to the least one is then measured, not proved.
     """
     if not curator.has_constant:
         raise ArgumentError("an enclosing ball needs a curator with a constant column.")
@@ -113,22 +116,24 @@ def find_enclosing_ball(curator: Curator) -> Ball:
     d = curator.n_columns - 1
     failure = _FAILURE / _MOST_SEARCHES
     _off_by(curator, _grid(0, _NARROW_DOUBLINGS), total * _SEARCH_SHARE, failure)
-    best = _start(curator, _centred(np.zeros(d), _NO_CONSTANT), total * _START_SHARE, failure)
+    best = _start(curator, _centred(np.zeros(d), _NO_CONSTANT), total * _START_SHARE, failure, outside)
+    # Rows that may lie outside do not pull.
+    rule = Rule.DROP if outside else Rule.SHRINK
     for _ in range(_MOST_MEANS):
-        shift, _weight = _mean(curator, best, best.radius, Rule.SHRINK, total)
-        moved = _around(curator, best.centre + shift, best.radius, total * _SEARCH_SHARE, failure)
+        shift, _weight = _mean(curator, best, best.radius, rule, total)
+        moved = _around(curator, best.centre + shift, best.radius, total * _SEARCH_SHARE, failure, outside)
         if moved is None:
             break
         worthwhile = moved.radius <= _WORTHWHILE * best.radius
         best = moved if moved.radius < best.radius else best
         if not worthwhile:
             break
-    for pull in range(_MOST_PULLS):
+    for pull in range(0 if outside else _MOST_PULLS):
         shift, weight = _mean(curator, best, _TAIL_START * best.radius, Rule.TAIL, total)
         if weight < best.outside_at_most:
             break
         centre = best.centre + shift / (pull + 2)
-        moved = _around(curator, centre, best.radius, total * _SEARCH_SHARE, failure)
+        moved = _around(curator, centre, best.radius, total * _SEARCH_SHARE, failure, 0)
         if moved is not None and moved.radius < best.radius:
             best = moved
     return best
@@ -181,9 +186,10 @@ def _centred(centre: Vector, last: float, near: float = 1.0) -> _View:
     return _View(centre, wanted, integer_map(wanted, sizes))
 
 
-def _start(curator: Curator, view: _View, rho: Fraction, failure: float) -> Ball:
+def _start(curator: Curator, view: _View, rho: Fraction, failure: float, outside: int) -> Ball:
     """Find the radius around the origin, whatever its scale."""
-    ball = _search(curator, view, (_LOWEST, _HIGHEST), rho, failure, purpose="covering radius")
+    whole = _LOWEST, _HIGHEST
+    ball = _search(curator, view, whole, rho, failure, outside=outside, purpose="covering radius")
     if ball is None:
         raise NoAnswerError(
             "many rows are longer than 1e132; divide the columns by a public number first. "
@@ -210,16 +216,25 @@ def _mean(curator: Curator, ball: Ball, radius: float, rule: Rule, total: Fracti
     return gram[:d, d] / (radius * weight), weight * curator.n_rows
 
 
-def _around(curator: Curator, centre: Vector, near: float, rho: Fraction, failure: float) -> Ball | None:
+def _around(  # noqa: PLR0917
+    curator: Curator, centre: Vector, near: float, rho: Fraction, failure: float, outside: int
+) -> Ball | None:
     """Find the radius around `centre`, if it is at most about `near`."""
     view = _centred(centre, near * _NEGLIGIBLE, near)
     highest = max(math.ceil(math.log2(near)) + 1, _LOWEST + 1)
     narrow = max(highest - _NARROW_DOUBLINGS, _LOWEST), highest
-    return _search(curator, view, narrow, rho, failure, purpose="radius around the centre")
+    return _search(curator, view, narrow, rho, failure, outside=outside, purpose="radius around the centre")
 
 
 def _search(
-    curator: Curator, view: _View, exponents: tuple[int, int], rho: Fraction, failure: float, *, purpose: str
+    curator: Curator,
+    view: _View,
+    exponents: tuple[int, int],
+    rho: Fraction,
+    failure: float,
+    *,
+    outside: int,
+    purpose: str,
 ) -> Ball | None:
     """Find the least edge beyond which few rows are; None if it is the last, of which nothing is known."""
     grid = _grid(*exponents)
@@ -230,12 +245,12 @@ def _search(
     while low < high:
         middle = (low + high) // 2
         answer = curator.ask(RowsBeyond(view.lattice_map, grid, middle + 1, rho / steps, purpose))
-        if answer.count <= bound:
+        if answer.count <= outside + bound:
             high = middle
         else:
             low = middle + 1
     radius = math.inf if high == len(edges) - 1 else view.reach(float(edges[high]))
-    return Ball(view.centre, radius, math.ceil(2 * bound)) if radius < math.inf else None
+    return Ball(view.centre, radius, outside + math.ceil(2 * bound)) if radius < math.inf else None
 
 
 def _grid(lowest: int, highest: int) -> LogNormGrid:

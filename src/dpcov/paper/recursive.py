@@ -24,6 +24,8 @@ from dpcov.methods.estimate import Estimate, mapped_back, whole_radius
 from dpcov.paper.eigenvalue import check_bucket_groups, find_least_eigenvalue
 from dpcov.paper.queries import Shrinking, ShrunkGram, approximate_arguments, check_group_size
 from dpcov.paper.radius import find_covering_radius
+from dpcov.paper.search import FAILURE as SEARCH_FAILURE
+from dpcov.paper.search import Searched, check_search, search_m
 from dpcov.paper.theory.recursion import (
     GROWTH,
     SHRINKING,
@@ -44,7 +46,7 @@ _FAILURE = 0.05
 def estimate_recursive(
     curator: Curator,
     *,
-    m: float,
+    m: float | None = None,
     alpha: float = 0.5,
     beta: float | None = None,
     radius: float | None = None,
@@ -57,8 +59,10 @@ def estimate_recursive(
     ----------
     curator : Curator
         All of its remaining budget is spent.
-    m : float
-        Random subsamples of this many rows keep the second moment up to 1 +- alpha.
+    m : float, optional
+        Random subsamples of this many rows keep the second moment up to 1 +- alpha. Without it the least size
+        of groups that nearly all agree is searched for privately, and an m that is sure to do follows from it
+        (``theory/recursion.md``, "Without m").
     alpha : float, default 1/2
         At most 1/2.
     beta : float, optional
@@ -80,10 +84,17 @@ def estimate_recursive(
     words what it takes for granted, or why there is none.
     """
     chosen = recursion_constants(constants)
-    check_parameters(m, alpha, n_rows=curator.n_rows, constants=constants)
+    check_parameters(1.0 if m is None else m, alpha, n_rows=curator.n_rows, constants=constants)
     own_radius = None if radius is None else positive(radius, "radius")
     least = None if least_eigenvalue is None else positive(least_eigenvalue, "least_eigenvalue")
-    if least is None:
+    if m is None:
+        if beta is not None:
+            raise ArgumentError("beta needs m as well.")
+        after_radius = curator.remaining.rho * (1 - (_RADIUS_SHARE if own_radius is None else 0))
+        check_search(curator, after_radius)
+        if least is None:
+            approximate_arguments(_eigenvalue_epsilon(after_radius), curator.remaining.delta)
+    elif least is None:
         check_group_size(math.ceil(m), n_rows=curator.n_rows, n_columns=curator.n_columns)
         after_radius = curator.remaining.rho * (1 - (_RADIUS_SHARE if own_radius is None else 0))
         spent = approximate_arguments(_eigenvalue_epsilon(after_radius), curator.remaining.delta)
@@ -91,11 +102,15 @@ def estimate_recursive(
     if beta is not None:
         share(beta, "beta")
     whole = _whole_radius(curator, own_radius)
+    searched, size = None, m
+    if size is None:
+        searched = search_m(curator, whole)
+        size = searched.m(alpha)
     if least is None:
-        least = _private_least_eigenvalue(curator, m, alpha, whole)
+        least = _private_least_eigenvalue(curator, size, alpha, whole, searched)
     if beta is not None:
         check_parameters(
-            m,
+            size,
             alpha,
             n_rows=curator.n_rows,
             beta=beta,
@@ -104,7 +119,7 @@ def estimate_recursive(
             constants=constants,
         )
     try:
-        course = recursion_schedule(m, alpha, whole, least, constants=constants)
+        course = recursion_schedule(size, alpha, whole, least, constants=constants)
     except ArgumentError as error:
         if own_radius is not None:
             raise
@@ -112,16 +127,19 @@ def estimate_recursive(
             "least_eigenvalue does not fit the length of the rows at all; what finding that cost is spent."
         ) from error
     scale = math.sqrt(1 / ((1 - alpha) * least))
-    told: dict[str, Any] = {"m": m, "alpha": alpha, "radius": whole, "least_eigenvalue": least}
-    promise = _promise(curator, float(curator.remaining.rho), told, constants)
-    estimate = _run(curator, course, chosen, chosen.psi / m, scale)
-    facts = {**estimate.diagnostics, **promise, "least_eigenvalue": least}
+    told: dict[str, Any] = {"m": size, "alpha": alpha, "radius": whole, "least_eigenvalue": least}
+    promise = _promise(curator, float(curator.remaining.rho), told, constants, searched)
+    estimate = _run(curator, course, chosen, chosen.psi / size, scale)
+    facts = {**estimate.diagnostics, **promise, "least_eigenvalue": least, "m": size}
     return replace(estimate, diagnostics=facts)
 
 
-def _promise(curator: Curator, rho: float, told: dict[str, Any], constants: str) -> dict[str, Any]:
+def _promise(
+    curator: Curator, rho: float, told: dict[str, Any], constants: str, searched: Searched | None
+) -> dict[str, Any]:
     """Return what the theorem promises, and in words what it rests on: a function of public numbers."""
-    n, d, m, alpha = curator.n_rows, curator.n_columns, told["m"], told["alpha"]
+    n, d = curator.n_rows, curator.n_columns
+    failure = _FAILURE if searched is None else _FAILURE + SEARCH_FAILURE
     given = {**told, "failure": _FAILURE, "constants": constants}
     error = math.inf if constants == "paper" else recursive_error(n, d, rho, **given)
     if constants == "paper":
@@ -130,14 +148,27 @@ def _promise(curator: Curator, rho: float, told: dict[str, Any], constants: str)
         needed = recursive_rows(1.0, d, rho, **given).rows
         words = f"None: the main theorem promises nothing below {needed:,.0f} rows at this budget."
     else:
-        most = largest_beta(alpha, m, told["radius"], told["least_eigenvalue"])
         words = (
-            f"With probability {1 - _FAILURE:g} the result is at least {max(1 - error, 0):.4g} times the "
+            f"With probability {1 - failure:g} the result is at least {max(1 - error, 0):.4g} times the "
             f"second moment without the tail, in every direction, and at most {1 + error:.4g} times that of "
-            f"all rows: if the table is ({m:g}, {alpha:g}, {most:.3g})-subsamplable, no row is longer than "
-            f"{told['radius']:.4g}, and the least eigenvalue is at least {told['least_eigenvalue']:.4g}."
+            f"all rows: if {_condition(told, searched)}no row is longer than {told['radius']:.4g}, and the "
+            f"least eigenvalue is at least {told['least_eigenvalue']:.4g}."
         )
-    return {"guaranteed_error": error, "guarantee_fails": _FAILURE, "guarantee": words}
+    return {"guaranteed_error": error, "guarantee_fails": failure, "guarantee": words}
+
+
+def _condition(told: dict[str, Any], searched: Searched | None) -> str:
+    """Return what has to be true of the tail, in words; nothing if the search has shown it."""
+    if searched is None:
+        most = largest_beta(told["alpha"], told["m"], told["radius"], told["least_eigenvalue"])
+        return f"the table is ({told['m']:g}, {told['alpha']:g}, {most:.3g})-subsamplable, "
+    others = 1 - searched.good
+    if others * told["radius"] ** 2 <= told["alpha"] * told["least_eigenvalue"]:
+        return ""
+    return (
+        f"the {others:.2%} of rows whose groups may not agree with the others carry at most "
+        f"{told['alpha']:g} of any direction, "
+    )
 
 
 def _run(
@@ -196,16 +227,21 @@ def _whole_radius(curator: Curator, radius: float | None) -> float:
     return find_covering_radius(curator, curator.remaining.rho * _RADIUS_SHARE).radius
 
 
-def _private_least_eigenvalue(curator: Curator, m: float, alpha: float, radius: float) -> float:
+def _private_least_eigenvalue(
+    curator: Curator, m: float, alpha: float, radius: float, searched: Searched | None
+) -> float:
     epsilon = _eigenvalue_epsilon(curator.remaining.rho)
     found = find_least_eigenvalue(
         curator,
-        group_size=math.ceil(m),
-        alpha=alpha,
+        group_size=math.ceil(m) if searched is None else searched.group_size,
+        # Good groups of a search fill at most five buckets of this width.
+        alpha=alpha if searched is None else 0.5,
         radius=radius,
         epsilon=epsilon,
         delta=curator.remaining.delta,
     )
+    if searched is not None:
+        return found / searched.below
     # A group's least eigenvalue may exceed the table's by that factor.
     return found / (1 + alpha)
 

@@ -6,7 +6,9 @@ Each is an object with its cost, its row task and its noise; the proof notes sta
 from dpcov.paper.queries.aggregate import Aggregate, NoisyAggregate, aggregate_noise_scale
 from dpcov.paper.queries.agreement import Agreement, NoisyAgreement, agreement_noise
 from dpcov.paper.queries.approximate import approximate_arguments
+from dpcov.paper.queries.first_agreement import FirstAgreement, FoundSize, fewest_groups, first_size
 from dpcov.paper.queries.group_grams import check_group_size, most_groups
+from dpcov.paper.queries.groups import SLACK
 from dpcov.paper.queries.least_eigenvalue import LeastEigenvalueBuckets
 from dpcov.paper.queries.multiplicative import LEAST_AGREEMENT, groups_for_noise
 from dpcov.paper.queries.shrinking import Shrinking, ShrunkGram
@@ -14,8 +16,11 @@ from dpcov.paper.queries.subsample import NoisyBucket, bucket_threshold, groups_
 
 __all__ = [
     "LEAST_AGREEMENT",
+    "SLACK",
     "Aggregate",
     "Agreement",
+    "FirstAgreement",
+    "FoundSize",
     "LeastEigenvalueBuckets",
     "NoisyAggregate",
     "NoisyAgreement",
@@ -27,6 +32,8 @@ __all__ = [
     "approximate_arguments",
     "bucket_threshold",
     "check_group_size",
+    "fewest_groups",
+    "first_size",
     "groups_for_agreement",
     "groups_for_noise",
     "most_groups",

@@ -6,6 +6,7 @@ the 2nd-Moment Matrix of Any Subsamplable Input" (NeurIPS 2025).
 """
 
 from dpcov.paper.theory.bounds import Bound
+from dpcov.paper.theory.comparison import Compared, compare
 from dpcov.paper.theory.distributions import (
     Distribution,
     EllipsoidSurface,
@@ -68,6 +69,7 @@ from dpcov.paper.theory.subsamplability import (
 
 __all__ = [
     "Bound",
+    "Compared",
     "Distribution",
     "EllipsoidSurface",
     "EmpiricalSize",
@@ -88,6 +90,7 @@ __all__ = [
     "check_parameters",
     "cluster_loss_rate",
     "cluster_rate",
+    "compare",
     "distribution_rows",
     "eigenvalue_rows",
     "empirical_size",

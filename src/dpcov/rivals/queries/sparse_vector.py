@@ -17,7 +17,7 @@ from dpcov.core.budget import Number, as_fraction
 from dpcov.core.queries.histogram import LogNormTask
 from dpcov.core.query import Table
 from dpcov.paper.queries.approximate import approximate_cost
-from dpcov.paper.queries.laplace import discrete_laplace
+from dpcov.paper.queries.threshold import first_above
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +100,6 @@ class FirstAbove:
         epsilon, counts = as_fraction(self.epsilon, "epsilon"), exact.tolist()
         lines = [[int(weight) for weight in line] for line in self.weights]
         spread = max(1, *(max(line) - min(line) for line in lines))
-        shift = discrete_laplace(bits, 2 * spread / epsilon)
-        for k, (line, threshold) in enumerate(zip(lines, self.thresholds, strict=True)):
-            total = sum(weight * count for weight, count in zip(line, counts, strict=True))
-            noisy = total + discrete_laplace(bits, 4 * spread / epsilon)
-            if noisy >= int(threshold) + shift:
-                return k
-        return None
+        sums = (sum(w * count for w, count in zip(line, counts, strict=True)) for line in lines)
+        thresholds = [int(threshold) for threshold in self.thresholds]
+        return first_above(bits, sums, thresholds, spread=spread, epsilon=epsilon)
