@@ -13,6 +13,7 @@ from dpcov._version import VERSION
 
 if TYPE_CHECKING:
     from dpcov.artefact import load
+    from dpcov.combine import combine
     from dpcov.core import (
         ArgumentError,
         ArtefactError,
@@ -52,6 +53,7 @@ __all__ = [
     "Release",
     "UnresolvedError",
     "category",
+    "combine",
     "compare",
     "covariance",
     "covering_radius",
@@ -72,6 +74,7 @@ __all__ = [
 # Where each name is, as above: imported when it is first used, so that a part loads no other room.
 _HOMES = {
     "dpcov.artefact": ["load"],
+    "dpcov.combine": ["combine"],
     "dpcov.core": [
         "ArgumentError",
         "ArtefactError",

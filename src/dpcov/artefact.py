@@ -21,7 +21,7 @@ from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import constant_name
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
-from dpcov.release import Release
+from dpcov.release import Part, Release
 from dpcov.sources.encoding import Encoding, encoding_from_plain, encoding_to_plain
 
 T = TypeVar("T")
@@ -70,13 +70,7 @@ def save_release(release: Release, path: str | Path) -> None:
         "method": release.method,
         "options": to_plain(release.options),
         "private": release.receipt.private,
-        "receipt": {
-            "limit": _cost_to_plain(release.receipt.limit),
-            "charges": [
-                {"purpose": charge.purpose, **_cost_to_plain(charge.cost)}
-                for charge in release.receipt.charges
-            ],
-        },
+        "receipt": _receipt_to_plain(release.receipt),
         "noise": None if noise is None else {"sigma": noise.sigma, "hidden": noise.hidden},
         "tail": [
             {
@@ -89,14 +83,34 @@ def save_release(release: Release, path: str | Path) -> None:
         ],
         "diagnostics": to_plain(release.diagnostics),
         "versions": dict(release.versions),
-        "provenance": {
-            "date": release.provenance.date,
-            "dataset": release.provenance.dataset,
-            "purpose": release.provenance.purpose,
-            "delta": None if release.provenance.delta is None else str(release.provenance.delta),
-        },
+        "provenance": _provenance_to_plain(release.provenance),
+        "parts": [
+            {
+                "count": part.n_units,
+                "private": part.receipt.private,
+                "receipt": _receipt_to_plain(part.receipt),
+                "provenance": _provenance_to_plain(part.provenance),
+            }
+            for part in release.parts
+        ],
     }
     write_archive(path, manifest, tables)
+
+
+def _receipt_to_plain(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "limit": _cost_to_plain(receipt.limit),
+        "charges": [{"purpose": charge.purpose, **_cost_to_plain(charge.cost)} for charge in receipt.charges],
+    }
+
+
+def _provenance_to_plain(provenance: Provenance) -> dict[str, Any]:
+    return {
+        "date": provenance.date,
+        "dataset": provenance.dataset,
+        "purpose": provenance.purpose,
+        "delta": None if provenance.delta is None else str(provenance.delta),
+    }
 
 
 def load(path: str | Path) -> Release:
@@ -146,6 +160,10 @@ def _read_release(archive: ArchiveReader) -> Release:
     intercept = _typed(manifest["intercept"], bool)
     names = _names(columns, intercept=intercept)
     unit = _read_unit(manifest)
+    parts = tuple(
+        Part(_whole(part["count"]), _read_receipt(part), _read_provenance(part))
+        for part in _typed(manifest.get("parts", []), list)
+    )
     return Release(
         columns=columns,
         n_units=_whole(manifest["n_rows"] if unit is None else manifest["unit"]["count"]),
@@ -155,11 +173,12 @@ def _read_release(archive: ArchiveReader) -> Release:
         diagnostics=from_plain(_typed(manifest["diagnostics"], dict)),
         intercept=intercept,
         noise=_read_noise(archive, len(names)),
-        losses=_read_losses(archive, len(columns)),
+        losses=_read_losses(archive, len(columns), max(len(parts), 1)),
         versions={_typed(k, str): _typed(v, str) for k, v in _typed(manifest["versions"], dict).items()},
         _matrix=_read_moment(archive, names),
         provenance=_read_provenance(manifest),
         unit=unit,
+        parts=parts,
         encoding=_read_encoding(manifest, columns),
     )
 
@@ -213,7 +232,7 @@ def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
     return NoiseLaw(inverse, sigma, hidden)
 
 
-def _read_losses(archive: ArchiveReader, n_columns: int) -> tuple[LossLaw, ...]:
+def _read_losses(archive: ArchiveReader, n_columns: int, n_tables: int) -> tuple[LossLaw, ...]:
     stored = _typed(archive.manifest["tail"], list)
     counts = [_whole(law["laws"]) for law in stored]
     if sum(counts) > _MOST_LAWS:
@@ -223,7 +242,7 @@ def _read_losses(archive: ArchiveReader, n_columns: int) -> tuple[LossLaw, ...]:
     table = archive.table(_LOSSES, _LOSS_HEADER, sum(counts))
     parts = np.split(table, np.cumsum(counts)[:-1])
     laws = tuple(_read_law(law, part, n_columns) for law, part in zip(stored, parts, strict=True))
-    if sum(law.along is None for law in laws) > 1:
+    if sum(law.along is None for law in laws) > n_tables:
         raise ValueError("its tail has two laws for all directions")
     return laws
 

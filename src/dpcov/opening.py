@@ -48,6 +48,8 @@ class Access(TypedDict, total=False):
         Products, powers and logarithms of columns that join them.
     schema : Schema or path, optional
         A TOML file that says all of this; `columns` are then names of some of its columns.
+    query : str, optional
+        What to ask a database for.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the answer NOT private.
     progress : bool, optional
@@ -70,6 +72,7 @@ class Access(TypedDict, total=False):
     bounds: Bounds | None
     terms: Sequence[str]
     schema: Schema | str | os.PathLike[str] | None
+    query: str | None
     rng: np.random.Generator | None
     progress: bool | None
     ledger: Ledger | str | os.PathLike[str] | None
@@ -119,7 +122,7 @@ def opened(
         allow_seeded=access.get("allow_seeded", False),
     )
     bars = ScanBars(show=access.get("progress"), expected=scans)
-    source = open_source(data, schema_of(**access), grouping)
+    source = open_source(data, schema_of(**access), grouping, access.get("query"))
     _warn_of_rounding(source, limit, constant=constant)
     if check_size is not None:
         check_size(source.n_rows, len(source.columns) + constant)

@@ -47,6 +47,25 @@ NOTHING_USABLE = (
 """What is said of a release that no question can be asked of. That is a private answer too."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """One of the releases that a combined release is made of.
+
+    Attributes
+    ----------
+    n_units : int
+        The public number of rows or units of its table.
+    receipt : Receipt
+        What was spent on it.
+    provenance : Provenance
+        Where it comes from.
+    """
+
+    n_units: int
+    receipt: Receipt
+    provenance: Provenance
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(AsksMoments, AsksModels):
     """A private second-moment matrix with its account, ready for any linear question.
@@ -84,6 +103,8 @@ class Release(AsksMoments, AsksModels):
         What the columns of the table hold, and the numbers that they became.
     unit : PrivacyUnit, optional
         Whose rows are protected together; None if each row is by itself.
+    parts : tuple of Part
+        What it was combined from; empty if it was not.
 
     Examples
     --------
@@ -113,6 +134,7 @@ class Release(AsksMoments, AsksModels):
     provenance: Provenance = field(default=Provenance(), kw_only=True)
     encoding: Encoding | None = field(default=None, kw_only=True)
     unit: PrivacyUnit | None = field(default=None, kw_only=True)
+    parts: tuple[Part, ...] = field(default=(), kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -149,8 +171,9 @@ class Release(AsksMoments, AsksModels):
         >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) + [170, 62]
         >>> people[:10_000, 1] = np.nan
         >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> made.complete_share[:9], made.complete_share[12:29]
-        ('about 80.', '% of rows complete')
+        >>> about, share, *words = made.complete_share.split()
+        >>> round(float(share.rstrip("%"))), " ".join(words[:3])
+        (80, 'of rows complete')
         """
         if not (self.intercept and self.noise is not None and self.resolved):
             return ""
@@ -267,6 +290,7 @@ def release(
     bounds: Bounds | None = None,
     terms: Sequence[str] = (),
     schema: Schema | str | os.PathLike[str] | None = None,
+    query: str | None = None,
     method: str = "whitening",
     intercept: bool = True,
     allow_unvetted: bool = False,
@@ -288,7 +312,8 @@ def release(
     data : array, dataframe or path
         A two-dimensional numpy array; a pandas, polars or pyarrow table; a path, pattern or list of
         Parquet, Arrow or CSV files, or a ``pyarrow.dataset``, streamed; a lazy polars frame; a Dask
-        dataframe or array; a Spark dataframe. A row with a missing or infinite value counts as a row
+        dataframe or array; a Spark dataframe; a connection to DuckDB, PostgreSQL or SQLite, or its address,
+        with a `query`. A row with a missing or infinite value counts as a row
         of zeros. Types are public and must not depend on rows: one cell of text makes a pandas column
         ``object``, which an error would tell.
     epsilon, delta : float, optional
@@ -311,6 +336,9 @@ def release(
     schema : path, optional
         A TOML file that tells kinds and terms, as ``dpcov schema`` prints it; `columns` may then name some of
         its columns.
+    query : str, optional
+        What to ask a database for, such as ``"select age, region from people"``. It runs once, and its result
+        is kept in a temporary file while the release is made.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
@@ -388,8 +416,9 @@ def release(
     )
     with opened(
         data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
-        bounds=bounds, terms=terms, schema=schema, rng=rng, progress=progress, ledger=ledger, dataset=dataset,
-        purpose=purpose, allow_seeded=allow_seeded, privacy_unit=privacy_unit, weighting=weighting,
+        bounds=bounds, terms=terms, schema=schema, query=query, rng=rng, progress=progress, ledger=ledger,
+        dataset=dataset, purpose=purpose, allow_seeded=allow_seeded, privacy_unit=privacy_unit,
+        weighting=weighting,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows, named)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from audit.harness import Array, Program
+from audit.units import UNIT_MUTANTS
 from helpers.query_classes import QUERY_MODULES
 from numpy.typing import NDArray
 
@@ -195,6 +196,7 @@ def moment_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program
 
 
 MUTANTS: dict[str, Mutant] = {
+    **UNIT_MUTANTS,
     "half the noise": half_the_noise,
     "a tenth of the noise": tenth_of_the_noise,
     "hardly any noise": hardly_any_noise,

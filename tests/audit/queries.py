@@ -22,6 +22,7 @@ from audit.tables import (
     ones,
     swapped,
 )
+from audit.units import NOBODY, ONE_EAST, ONE_NORTH, TEN_EAST, TEN_NORTH, curator_of
 
 from dpcov.core import (
     BitSource,
@@ -110,6 +111,15 @@ def _entries(answer: NoisyGram) -> list[float]:
     whole = answer.integers
     entries = [float(whole[0, 0]), float(whole[1, 1]), float(whole[0, 1])]
     return [*entries, entries[0] - entries[1], finest_bit(entries[0])]
+
+
+def _gram_of_persons(rows: Array) -> list[float]:
+    return _entries(curator_of(rows, fresh_bits()).ask(Gram(_SHRINK, RHO, purpose="audit")))
+
+
+def _norms_of_persons(rows: Array) -> list[float]:
+    counts = curator_of(rows, fresh_bits()).ask(NormHistogram(_IDENTITY, _GRID, RHO, purpose="audit")).counts
+    return [float(counts[0]), float(counts[4]), float(counts[4] - counts[0])]
 
 
 def _shrunk_gram(rows: Array) -> list[float]:
@@ -269,6 +279,13 @@ QUERIES: dict[str, tuple[Case, ...]] = {
              lines([0, 0.999], [0, 0]), GDP, QUERY_RUNS, ("half the noise",), "row at the radius turned"),
         Case("gram, direction", _gram(Clipping(_IDENTITY, 1.0, Rule.DIRECTION)), lines([1e-200, 0], [0, 0]),
              lines([0, 1e300], [0, 0]), GDP, QUERY_RUNS, ("half the noise",), "tiny row for a huge one"),
+        Case("gram, a person of one row", _gram_of_persons, ONE_EAST, ONE_NORTH, GDP, QUERY_RUNS,
+             (*COMMON, "joint bound doubled"), "the only row of a person turned"),
+        Case("gram, a person of ten rows", _gram_of_persons, TEN_EAST, TEN_NORTH, GDP, QUERY_RUNS,
+             ("half the noise", "rows clipped alone", "joint bound doubled", "sort left out"),
+             "ten rows of a person turned"),
+        Case("gram, a person of no rows", _gram_of_persons, TEN_EAST, NOBODY, GDP, QUERY_RUNS,
+             ("rows clipped alone", "joint bound doubled", "sort left out"), "ten rows of a person, or none"),
         Case("gram, beyond the radius", _gram(Clipping(_IDENTITY, 1.0, Rule.TAIL)), EAST, NORTH, GDP,
              QUERY_RUNS, ("half the noise", "no clipping"), "far row turned"),
         Case("gram and histogram together", _together, EAST, ZEROS, GDP, QUERY_RUNS, ("half the noise",)),
@@ -282,6 +299,8 @@ QUERIES: dict[str, tuple[Case, ...]] = {
              "far row turned"),
     ),
     "query NormHistogram": (
+        Case("log norms, a person of ten rows", _norms_of_persons, TEN_EAST, NOBODY, GDP, QUERY_RUNS,
+             ("half the noise",), "ten rows of a person, or none"),
         Case("histogram of norms", _log_norms(RHO), EAST, ZEROS, GDP, QUERY_RUNS, (*COMMON, "no sqrt 2")),
         Case("histogram, last bits", _log_norms(_LITTLE), EAST, ZEROS, _LITTLE_GDP, QUERY_RUNS,
              ("float noise",)),

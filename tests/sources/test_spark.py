@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from helpers.replay import chain, compare
+from helpers.typed_tables import gram
 from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
@@ -22,6 +24,7 @@ from dpcov.core.queries.sample import SampledTask
 from dpcov.core.query import Table
 from dpcov.maps import identity_map
 from dpcov.sources import Grouping, open_source
+from dpcov.sources.encoding import declared
 from dpcov.sources.spark import SparkSource
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -249,3 +252,30 @@ def test_units_are_those_of_a_table_in_memory(spark: SparkSession) -> None:
         assert (source.scan(every) == expected).all()
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "1")
+
+
+def test_kinds_give_the_same_bits_as_elsewhere(spark: SparkSession) -> None:
+    rows = [
+        ("north", "yes", dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 18, 30, tzinfo=dt.UTC), "1.5", 1),
+        ("east", "perhaps", None, None, "about 7", 2),
+        (" south", "f", dt.date(1969, 12, 31), dt.datetime(1969, 12, 31, 23, 0, tzinfo=dt.UTC), "NA", 3),
+        (None, None, dt.date(2024, 3, 1), dt.datetime(2024, 3, 1, tzinfo=dt.UTC), "-2", None),
+    ]
+    schema = "region string, late string, day date, visit timestamp, wage string, code int"
+    kinds = {
+        "region": dpcov.category(["north", "south"]),
+        "late": dpcov.flag(),
+        "day": dpcov.date(since="2024-01-01"),
+        "visit": dpcov.date(parts=["hour", "weekday"]),
+        "wage": dpcov.number(0, 9),
+        "code": dpcov.category([1, 2, 3], other=False),
+    }
+    columns = {name: list(cells) for name, cells in zip(kinds, zip(*rows, strict=True), strict=True)}
+    data = spark.createDataFrame(rows, schema).repartition(2)
+    told = declared(kinds, terms=["wage^2", "log(wage)"])
+    # One by one, as a missing cell blanks the whole row; not all, as each takes Spark a second.
+    for name in ("region", "visit", "wage"):
+        own = declared({name: kinds[name]})
+        assert (gram(data, own) == gram(pa.table({name: columns[name]}), own)).all()
+    assert (gram(data, told) == gram(pa.table(columns), told)).all()
+    assert open_source(data, told).columns == open_source(pa.table(columns), told).columns

@@ -40,6 +40,7 @@ from dpcov.release import NOTHING_USABLE
 from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import Grouping, open_source
 from dpcov.sources.encoding import Schema, declared, read_schema
+from dpcov.sources.sql import QueryResult, is_database, run_query
 
 _BYTES_PER_ENTRY = 32
 _BYTES_BESIDES = 1 << 16
@@ -53,7 +54,10 @@ def _method_names() -> list[str]:
 def release(
     data: Annotated[
         list[str],
-        typer.Argument(metavar="DATA", help="Parquet, Arrow or CSV files of one table, or patterns."),
+        typer.Argument(
+            metavar="DATA",
+            help="Parquet, Arrow or CSV files of one table, patterns, or the address of a database.",
+        ),
     ],
     *,
     output: Annotated[
@@ -78,6 +82,10 @@ def release(
             metavar="COLUMN=LOWER:UPPER",
             help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
         ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="What to ask a database for: DATA is then its address."),
     ] = None,
     schema: Annotated[
         Path | None,
@@ -145,6 +153,7 @@ def release(
     dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov
     dpcov release 'part-*.parquet' --rho 0.5 --columns age,height -o f.dpcov
     dpcov release f.parquet --rho 0.1 --ledger b.db --dataset flights -o f.dpcov
+    dpcov release duckdb:///f.db --query "select age, wage from people" --rho 0.1 -o f.dpcov
     ```
     """
     if (seed is not None) != not_private:
@@ -155,7 +164,8 @@ def release(
     if contamination is not None:
         options["contamination"] = to_float(contamination, "--contamination")
     wanted = _Wanted(
-        data=data,
+        # A database is asked once, though the table is opened several times.
+        data=run_query(data, query) if query is not None or is_database(data) else data,
         budget={"rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta},
         columns=declared(
             read_names(columns) if columns else None,
@@ -222,7 +232,7 @@ def release(
 class _Wanted:
     """A release as asked for."""
 
-    data: list[str]
+    data: list[str] | QueryResult
     budget: dict[str, Any]
     columns: Schema
     method: str

@@ -206,7 +206,7 @@ class LossDraws:
     Parameters
     ----------
     laws : sequence of LossLaw
-        The likely laws of the rows beyond: one at most for no direction of its own.
+        The likely laws of the rows beyond: for no direction of its own, one for each table.
     n_rows : int
         The public number of rows, which the second moment is a mean over.
     has_constant : bool
@@ -221,8 +221,13 @@ class LossDraws:
         for law in laws:
             if law.along is None:
                 sums = _even_losses(rng, law, draws, has_constant=has_constant) / n_rows
-                self._first, self._second = sums[:2] - law.restored
-                self._constant, self._cross = sums[2] - law.restored_constant, sums[3]
+                if self._first.any():
+                    # Of a table of its own: its laws come in the order of a grid, and tell nothing of others.
+                    sums = rng.permutation(sums, axis=1)
+                self._first = self._first + sums[0] - law.restored
+                self._second = self._second + sums[1] - law.restored
+                self._constant = self._constant + sums[2] - law.restored_constant
+                self._cross = self._cross + sums[3]
             else:
                 lost, lopsided = _losses_along(rng, law, draws) / n_rows
                 along.append(lost - law.restored)

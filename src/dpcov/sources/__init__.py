@@ -21,6 +21,7 @@ from dpcov.sources.files import is_paths, open_files
 from dpcov.sources.grouped import Grouping, grouped_array, grouped_frame
 from dpcov.sources.spark import SparkSource
 from dpcov.sources.spooled import spooled
+from dpcov.sources.sql import QueryResult, is_database, run_query
 
 __all__ = ["ArraySource", "FrameSource", "Grouping", "open_source"]
 
@@ -33,7 +34,9 @@ _BY_MODULE: Mapping[str, Callable[[Any, Columns], EncodedSource]] = {
 }
 
 
-def open_source(data: Any, columns: Columns = None, grouping: Grouping | None = None) -> EncodedSource:
+def open_source(  # noqa: PLR0911  (one for each kind of data)
+    data: Any, columns: Columns = None, grouping: Grouping | None = None, query: str | None = None
+) -> EncodedSource:
     """Return the source that reads `data`.
 
     Parameters
@@ -41,19 +44,24 @@ def open_source(data: Any, columns: Columns = None, grouping: Grouping | None = 
     data : object
         A two-dimensional numpy array; a dataframe that narwhals reads, or a lazy polars frame; a path,
         pattern or list of Parquet, Arrow or CSV files; a ``pyarrow.dataset``; a Dask dataframe or
-        array; a Spark dataframe; anything that gives an Arrow stream when asked again.
+        array; a Spark dataframe; a database or its address; anything that gives an Arrow stream when
+        asked again.
     columns : sequence of str, mapping or Schema, optional
         Names for an array's columns; for all else, which columns to use. A mapping tells their kinds as well.
     grouping : Grouping, optional
         Which rows make a unit that is protected as a whole; each is one of its own by default.
     """
     check_fork()
+    if query is not None or is_database(data):
+        data = run_query(data, query)
     data = nw.to_native(data, pass_through=True)
     if grouping is not None:
         return _open_grouped(data, columns, grouping)
     for module, source in _BY_MODULE.items():
         if _comes_from(data, module):
             return source(data, columns)
+    if isinstance(data, QueryResult):
+        return data.open(columns)
     if isinstance(data, np.ndarray):
         return ArraySource(data, columns)
     if is_paths(data):

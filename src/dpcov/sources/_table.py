@@ -53,6 +53,8 @@ class Table(ABC):
         self._encoding = encoding
         self._threads = available_threads() if threads is None else threads
         self._check_unchanged = check_unchanged or (lambda: None)
+        self.keeps: object = None
+        """What must not be removed while the table is read, such as a temporary file."""
 
     @property
     def n_rows(self) -> int:
