@@ -124,9 +124,9 @@ def test_the_covariance_of_coefficients_is_that_of_repeated_releases() -> None:
 
 def test_with_sampling_the_population_is_tested() -> None:
     """Tables are drawn anew, from a population in which b and c do nothing."""
-    rng = np.random.default_rng(1)
+    rng, runs = np.random.default_rng(1), RUNS // 2
     alone, jointly, without = [], [], []
-    for seed in range(RUNS):
+    for seed in range(runs):
         predictors = rng.standard_normal((400, 3)) @ MIX
         # Residuals with the same spread everywhere need not be normal.
         left = rng.exponential(size=400) - 1
@@ -136,7 +136,7 @@ def test_with_sampling_the_population_is_tested() -> None:
         jointly.append(fit.wald(["b", "c"]).p_value)
         without.append(release.regress("y ~ a + b + c").coefficients.p_values()[1])
     for p_values in (alone, jointly):
-        assert abs((np.array(p_values) < 0.05).mean() - 0.05) < six_deviations(0.05, RUNS) + 0.01
+        assert abs((np.array(p_values) < 0.05).mean() - 0.05) < six_deviations(0.05, runs) + 0.01
     # The noise of the release alone is not all there is.
     assert (np.array(without) < 0.05).mean() > 0.2
 
