@@ -37,7 +37,10 @@ the privacy loss that the program really has. Where Gaussian noise is claimed, t
 trade-off curve. A claim below its bound would be false, with confidence
 {confidence:.2%}. *rho at least* is such a bound where rho is claimed; *epsilon at least* is the bound at
 the delta where it comes closest to the claim. Runs can refute a claim, never show it: a bound far below its
-claim proves little.
+claim proves little. Programs named *all answers* are judged by the likelihood of all private answers of a
+run, for someone who knows every row but one: no statistic tells more. What each answer tells is also compared
+exactly with what was charged for it (`tests/test_transcripts.py`): a missed charge shows there, however
+small, unless the neighbours leave its answer alone or it shares a scan with one that has room to spare.
 """
 
 _TRADE_OFF = """## The trade-off

@@ -1,7 +1,8 @@
 """All answers of a run together tell no more than was charged, and worst neighbours take nearly all of it.
 
 What is compared is exact: the shift between two neighbours, the variance that the noise was drawn with, and
-the charge. So a charge that is missed shows at any size, where an audit would need millions of runs.
+the charge. So a missed charge shows at any size, where an audit would need millions of runs: unless the
+neighbours leave its answer alone, or it was asked together with a query that has room to spare.
 """
 
 from __future__ import annotations

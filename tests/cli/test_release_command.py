@@ -64,6 +64,15 @@ def test_a_release_with_what_was_spent_and_what_is_left(ledger: Ledger, tmp_path
     assert ledger.remaining("people").rho == Fraction(3, 4)
 
 
+def test_noise_that_is_not_gaussian_is_named_as_the_reason_for_a_weaker_promise(ledger: Ledger) -> None:
+    reason = "counted in zCDP, which says less, because not all noise is Gaussian:"
+    assert reason not in run(f"{LINE} -o plain.dpcov").stdout
+    made = run(f"{LINE} --method adaptive --option radius=5 -o other.dpcov")
+    assert made.exit_code == 0, made.stderr
+    assert reason in " ".join(made.stdout.split())
+    assert not ledger.account("people").spent.gaussian
+
+
 def test_a_table_too_small_goes_on_by_force(ledger: Ledger, tmp_path: Path) -> None:
     made = run(f"{LINE.replace('0.25', '1e-9')} --force -o out.dpcov")
     assert (made.exit_code, "nothing in this release" in made.stderr) == (6, True)

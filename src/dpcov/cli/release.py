@@ -31,7 +31,7 @@ from dpcov.cli.output import cost_fields, print_json, print_text
 from dpcov.cli.plan import show_plan
 from dpcov.cli.report import page_file, page_of, write_page
 from dpcov.core import ArgumentError, PrivacyCost, UnresolvedError
-from dpcov.guessing import guessing_sentence
+from dpcov.guessing import guessing_sentence, not_gaussian_sentence
 from dpcov.ledger import Ledger
 from dpcov.methods import find_method
 from dpcov.opening import NothingUsableWarning
@@ -342,6 +342,9 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")
     print_text(guessing_sentence(result.receipt.spent, named))
+    reason = not_gaussian_sentence(result.receipt.not_gaussian)
+    if reason:
+        print_text(reason)
     if account is not None:
         print_text(f"Left:    {account.remaining} of {describe(account.total, account)} for '{account.name}'")
     if not result.receipt.private:

@@ -120,3 +120,14 @@ def test_rounding_below_zero_is_no_precision() -> None:
     root = fusion._power(np.diag([1.0, -1e-17]), -0.5)
     assert root[0, 0] == pytest.approx(1.0)
     assert 1 < root[1, 1] < 1e9
+
+
+def test_rows_of_any_length_are_fused() -> None:
+    # Noise of about 1e190: its square is beyond the range of floats, and that of the next answer is not.
+    rows = np.random.default_rng(0).normal(size=(4000, D))
+    far, near = start_run(1e95 * rows, 1.0), start_run(rows, 1.0)
+    both = [ask(far, np.eye(D), 0.1, 1e96), ask(near, np.eye(D), 0.1, 10.0)]
+    alone = Knowledge(both[:1]).in_coordinates(np.eye(D))
+    np.testing.assert_allclose(alone.back @ alone.moment @ alone.back / 1e190, np.eye(D), atol=0.2)
+    together = Knowledge(both).in_coordinates(np.eye(D))
+    np.testing.assert_allclose(together.back @ together.moment @ together.back, np.eye(D), atol=0.2)

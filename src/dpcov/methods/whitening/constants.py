@@ -15,8 +15,9 @@ SAMPLED_ROWS = 50_000
 MOST_CENTRINGS = 6
 """Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""
 
-LEAST_FOR_COLUMNS, MOST_FOR_COLUMNS = 0.001, 0.03
-"""A round about every column costs at least and at most so much: see `ROWS_OF_A_BULK`."""
+LEAST_FOR_COLUMNS, MOST_FOR_COLUMNS = 0.001, 0.06
+"""A round about every column costs at least and at most so much: see `ROWS_OF_A_BULK`. A table of 496 rows
+that is not asked about its columns was off 8 times as much as an oracle, with 5% for each round 1.3 times."""
 
 ROUND_SHARE = 0.004
 """A round of unit rows costs at least this. It finds a direction that ``1.5 sqrt(2 d / (0.004 rho))`` rows
@@ -103,6 +104,10 @@ WORTH_STRETCHING = 0.8
 CLIPPED_ALONG = 2.0
 """Rows to clip along such a direction, in units of ``sqrt(2 d / rho)``, at which clipping costs what noise
 does."""
+
+LIKELY_LOSS = 0.4
+"""Which quantile of the likely losses a radius is weighed by. In balls around tables of `benchmarks/world.py`
+(seeds 4000 to 4099) errors are the same within 2% from 0.2 to 0.5, and 6% larger at 0.75."""
 
 FALSE_ALARM, FAR_FALSE_ALARM = 5e-4, 1e-6
 """How often noise alone may make a histogram show rows that are not there: near its bulk, which costs a wider

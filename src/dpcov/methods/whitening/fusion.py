@@ -14,6 +14,7 @@ Rounds that steer thus lose nothing of what earlier rounds have seen, and do not
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,17 +53,20 @@ class Knowledge:
         """Return what all answers together tell about the second moment of ``rows @ x``."""
         inverse = np.linalg.inv(rows)
         maps = [answer.lattice_map.matrix() @ inverse for answer in self.answers]
-        precisions = [map_.T @ map_ / answer.sigma for map_, answer in zip(maps, self.answers, strict=True)]
+        # Relative to the least noise: rows may be so long that its square is beyond the range of floats.
+        unit = min(answer.sigma for answer in self.answers)
+        noises = [answer.sigma / unit for answer in self.answers]
+        precisions = [map_.T @ map_ / noise for map_, noise in zip(maps, noises, strict=True)]
         told: Matrix = np.sum(
             [
-                map_.T @ answer.mean() @ map_ / answer.sigma**2
-                for map_, answer in zip(maps, self.answers, strict=True)
+                (map_ / noise).T @ (answer.mean() / unit) @ (map_ / noise)
+                for map_, noise, answer in zip(maps, noises, self.answers, strict=True)
             ],
             axis=0,
         )
         back = _power(_power(np.sum([p @ p for p in precisions], axis=0), 0.5), -0.5)
         scaled = [back @ precision @ back for precision in precisions]
-        return Fused(_solve(scaled, back @ told @ back), back)
+        return Fused(_solve(scaled, back @ told @ back), math.sqrt(unit) * back)
 
 
 def _solve(precisions: list[Matrix], told: Matrix) -> Matrix:

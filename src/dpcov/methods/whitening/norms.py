@@ -207,6 +207,12 @@ class FineNorms:
         part = 1.0 if steep else math.log(before / wanted) / max(math.log(before / after), 1e-9)
         return float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part)
 
+    def lost_inside(self, places: Vector, radius: float) -> Vector:
+        """Return what clipping at each of `places` takes from the squares of the rows within `radius`."""
+        squares = np.where(self._middle < radius, self._middle, 0.0) ** 2
+        result: Vector = np.maximum(squares - places[:, None] ** 2, 0.0) @ self._counts / self._part
+        return result
+
     def look_radius(self, rows: float) -> float:
         """Return a radius that about `rows` rows exceed, counted from the furthest that are seen."""
         occupied = self._occupied()

@@ -110,47 +110,11 @@ def radius_beyond(histogram: FineNorms, radius: float, rows: float) -> float:
     low, high = radius / _FAR_REACH, radius * _FAR_REACH
     for _ in range(_BISECTIONS):
         middle = math.sqrt(low * high)
-        if np.median(law.rows * _survival((middle / radius - 1) / law.spread, law.shape)) > rows:
+        if np.median(law.rows * survival((middle / radius - 1) / law.spread, law.shape)) > rows:
             low = middle
         else:
             high = middle
     return max(low, radius / _NEAR_REACH)
-
-
-def cheapest_radius(histogram: FineNorms, radius: float, noise: float, agreeing: float) -> float | None:
-    """Return the radius at which noise and what clipping takes are least together.
-
-    Parameters
-    ----------
-    histogram : FineNorms
-        Of the norms.
-    radius : float
-        What the histogram tells: where the fitted law starts from.
-    noise : float
-        How many rows of length R, along one direction, the noise of a ball of radius R is worth.
-    agreeing : float
-        Which part of the rows beyond lies along one direction.
-
-    Returns
-    -------
-    float or None
-        None if no law fits.
-    """
-    law = fit_tail(histogram, radius)
-    if law is None:
-        return None
-    costs = []
-    places = radius * np.geomspace(1.0, _FAR_REACH, 120)
-    for place in places:
-        excess = (place / radius - 1) / law.spread
-        rows = law.rows * _survival(excess, law.shape)
-        # Beyond a threshold, a generalised Pareto law is one again, with another scale.
-        spread = np.maximum(law.spread + law.shape * (place / radius - 1), 1e-9) * radius / place
-        there = replace(law, rows=rows, spread=spread, radius=1.0)
-        norms = np.array([there.norms(_QUANTILES, i) for i in range(len(rows))])
-        lost = float(np.mean(rows * (norms**2 - 1).mean(axis=1)))
-        costs.append(place**2 * (noise + agreeing * lost))
-    return float(places[int(np.argmin(costs))])
 
 
 def restored_quantile(histogram: FineNorms) -> float:
@@ -204,7 +168,7 @@ def _fit_beyond(histogram: FineNorms, radius: float, share: float) -> LossLaw | 
         return None
     threshold = low[0]
     shapes, scales = _SHAPES[:, None, None], threshold * _SCALES[None, :, None]
-    shares = _survival((low - threshold) / scales, shapes) - _survival((high - threshold) / scales, shapes)
+    shares = survival((low - threshold) / scales, shapes) - survival((high - threshold) / scales, shapes)
     rows = np.full(shares.shape[:2], share * histogram.n_rows)
     for _ in range(3):
         # Weighted least squares for the number of rows beyond the threshold, given the law.
@@ -223,12 +187,12 @@ def _fit_beyond(histogram: FineNorms, radius: float, share: float) -> LossLaw | 
     # A golden-ratio sequence stands for independent normal draws: methods make no random numbers.
     normal = ndtri((place * _LAWS * _GOLDEN_RATIO) % 1.0)
     total = np.maximum(rows.ravel()[chosen] + normal / np.sqrt(precision.ravel()[chosen]), 1.0)
-    beyond = _survival((radius - threshold) / scale, shape)
+    beyond = survival((radius - threshold) / scale, shape)
     spread = np.maximum(scale + shape * (radius - threshold), 1e-9 * radius) / radius
     return LossLaw(total * beyond / histogram.part, shape, spread, radius)
 
 
-def _survival(excess: Vector, shape: Vector) -> Vector:
+def survival(excess: Vector, shape: Vector) -> Vector:
     """P(e > excess) of the generalised Pareto law."""
     light = np.abs(shape) < _LIGHT
     base = np.maximum(1 + shape * excess, 0.0)

@@ -25,12 +25,12 @@ from dpcov.laws import noise_norm, rarely_exceeded
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
+from dpcov.methods.whitening.radius import cheapest_radius, even_count
 from dpcov.methods.whitening.run import Run
-from dpcov.methods.whitening.tail import cheapest_radius, radius_beyond
+from dpcov.methods.whitening.tail import radius_beyond
 from dpcov.methods.whitening.whiten import White
 
-_MOST_LOOKED_AT = 0.1
-_DROPPING_MARGIN = 1.05
+_MOST_LOOKED_AT, _DROPPING_MARGIN = 0.1, 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,10 @@ class Agreement:
     at_most: float = 1.0
     rows: float = math.inf
 
+    def expected(self, rank: int) -> float:
+        """Return the share along one of `rank` directions: between all and an even one if unknown."""
+        return self.about if math.isfinite(self.rows) else 1 / math.sqrt(rank)
+
     def along_one(self, beyond: float) -> float:
         """Return how many of so many rows beyond a region lie along one direction at most.
 
@@ -151,13 +155,11 @@ def wrap(run: Run, white: White) -> Region:
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
+    agreeing, noise = agreement.expected(rank), even_count(run, run.d)
+    # Where far rows agree, clipping them would take much of one direction.
+    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=not heavy, without_law=white.look.far)
     if not heavy:
-        radius = ball_radius(run, histogram, rank)
-        return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
-    # Far rows agree: clipping more than noise weighs would bias one direction.
-    told = histogram.radius(even_count(run, rank))
-    ball = cheapest_radius(histogram, told, even_count(run, run.d), agreement.about)
-    ball = max(told, white.look.far) if ball is None else ball
+        return Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
     around = _ball_with(heavy, histogram, ball, rank, agreement)
     ellipsoid = surround(run, white, heavy, ball)
     return around if ellipsoid is None else enclose(run, white, ellipsoid, around)
@@ -244,7 +246,7 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: fl
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
     rest = _ask_part(run, white, beside, rank, share)
     along = [_ask_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors]
-    inner = ball_radius(run, rest, rank)
+    inner = rest.radius(directional_count(run, rank))
     clipped = c.CLIPPED_ALONG * even_count(run, run.d)
     reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
     best = _fit(run.d, inner, beside_typical, reaches, white.unit)
@@ -301,9 +303,7 @@ def enclose(run: Run, white: White, region: Region, ball: Region) -> Region:
     histogram = FineNorms(run.curator.ask(query), run.n)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
-    told = histogram.radius(rows)
-    radius = cheapest_radius(histogram, told, rows, 1.0)
-    grown = region.grown((radius or told) / region.radius)
+    grown = region.grown(cheapest_radius(histogram, rows, 1.0) / region.radius)
     if _noise_of(run.d, grown.radius, grown.stretches) <= _noise_of(run.d, ball.radius, ()):
         return grown
     return ball
@@ -319,32 +319,12 @@ def _noise_of(d: int, radius: float, stretches: tuple[float, ...]) -> float:
     return radius**2 * math.sqrt(float(squares.max() * squares.sum()))
 
 
-def even_count(run: Run, rank: int) -> float:
-    """Return how many rows, clipped in one direction, cost what the noise does among `rank` directions.
-
-    The noise of a wider region grows by ``sqrt(2 rank / rho)`` rows times what its squared radius grows by;
-    clipping k rows that agree in direction takes k times as much.
-    """
-    return math.sqrt(2 * rank / (run.left * run.rho))
-
-
 def directional_count(run: Run, rank: int) -> float:
     """Return how many rows to clip when their excess may lie in few of `rank` directions or in all.
 
     If they lie in all, each loses only its part: the root of the rank is a compromise.
     """
     return even_count(run, rank) * math.sqrt(rank)
-
-
-def ball_radius(run: Run, histogram: FineNorms, rank: int) -> float:
-    """Choose the radius of a ball for rows that are long in no direction more than in others."""
-    even = even_count(run, rank)
-    count = even * math.sqrt(rank)
-    wide, narrow = histogram.radius(count), histogram.radius(1.6 * rank * even)
-    if wide <= 1.02 * narrow:
-        return wide
-    # Clipping at the narrow radius takes the same from all directions, which is given back.
-    return narrow if 1.6 * rank >= 9 and (wide / narrow) ** 2 < 1.4 else histogram.radius(count * rank**0.25)
 
 
 def _own_basis(run: Run, rows: Matrix) -> Matrix:
