@@ -165,6 +165,30 @@ def _flights(task: str, unit: float, sign: str) -> str:
     return table(["", *names], lines)
 
 
+_LIBRARY_TITLES = {
+    "dpcov": "dpcov", "diffprivlib": "diffprivlib", "opendp": "OpenDP", "smartnoise": "SmartNoise SQL",
+    "pipelinedp": "PipelineDP", "tumult": "Tumult Analytics",
+}  # fmt: skip
+
+
+def others_means() -> str:
+    """Return errors of four means by several libraries, in thousandths of a standard deviation."""
+    found = results("others")
+    columns = list(dict.fromkeys(found["column"]))
+    lines = []
+    for library, group in found.groupby("library", sort=False):
+        measured = group.set_index("column")
+        cells = [f"{1000 * measured.loc[column, 'error']:.2g}" for column in columns]
+        facts = [
+            str(group["version"].iloc[0]),
+            *cells,
+            f"{group['seconds'].iloc[0]:.2g}",
+            f"{group['runs'].iloc[0]}",
+        ]
+        lines.append([_LIBRARY_TITLES[library], *facts])
+    return table(["library", "version", *columns, "seconds", "runs"], lines)
+
+
 def coverage_table() -> str:
     """Return how often intervals hold, by kind of table and question."""
     found = results("coverage")
@@ -204,7 +228,7 @@ def measured() -> dict[str, str]:
     """Return every figure by its name, as Markdown."""
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
-        flights_components, coverage_table, scale_table, epsilon_of_half,
+        flights_components, others_means, coverage_table, scale_table, epsilon_of_half,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

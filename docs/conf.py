@@ -38,7 +38,7 @@ myst_heading_anchors = 3
 
 # Every notebook runs, each time: none is older than the code that it shows.
 nb_execution_mode = "force"
-nb_execution_timeout = 240
+nb_execution_timeout = 900
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_ipywidgets_js: dict[str, str] = {}  # they would be loaded from the network
@@ -50,6 +50,9 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+smartquotes = False  # options of commands begin with two hyphens
+toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "dpcov"
