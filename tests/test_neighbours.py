@@ -172,7 +172,7 @@ ENTRIES: dict[str, Callable[[Array], Callable[[], Any]]] = {
         dpcov.least_eigenvalue, rows, m=2, epsilon=8, delta=0.1, radius=50.0
     ),
     "subsamplability": lambda rows: asked(
-        dpcov.subsamplability, rows, m=4, epsilon=1, delta=0.1, radius=50.0
+        dpcov.subsamplability, rows, m=1, epsilon=1, delta=0.1, radius=50.0
     ),
     "PrivateCovariance": lambda rows: fitted(learn.PrivateCovariance, rows),
     "PrivatePCA": lambda rows: fitted(learn.PrivatePCA, rows),

@@ -169,7 +169,7 @@ def test_bad_tables_are_refused_in_words(table: Any, message: str) -> None:
 def test_cells_of_lists_that_are_no_numbers_count_as_missing() -> None:
     hostile: list[list[Any]] = features(500).tolist()
     missing = features(500).copy()
-    for i, cell in enumerate(["secret", None, 10**400, 1j, float("nan")]):
+    for i, cell in enumerate(["secret", None, 10**400, 1j, float("nan"), [2.0]]):
         hostile[i][1] = cell
         missing[i, 1] = np.nan
 
@@ -179,7 +179,7 @@ def test_cells_of_lists_that_are_no_numbers_count_as_missing() -> None:
     assert (fit(hostile) == fit(missing)).all()
 
 
-@pytest.mark.parametrize("odd", [[3.0], [1.0, 2.0, 3.0, 4.0], 5.0, "secret", None, [1.0, [2.0], 3.0], []])
+@pytest.mark.parametrize("odd", [[3.0], [1.0, 2.0, 3.0, 4.0], 5.0, "secret", None, []])
 def test_a_row_of_another_shape_counts_as_missing(odd: Any) -> None:
     # A list has no shape of its own: the first row shows it, and the others are not told of.
     ragged: list[Any] = features(500).tolist()

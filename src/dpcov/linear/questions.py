@@ -20,6 +20,9 @@ from dpcov.linear.spectra import Whitening
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
 from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
 
+# What a variance may be off by as a part of the mean square, once it is the difference of a few such sums.
+_FLOAT_ROUNDING = 2.0**-48
+
 
 def constant_name(columns: Sequence[str]) -> str:
     """Return what the constant column is called: "constant", or with strokes if a column has that name.
@@ -331,12 +334,18 @@ class Questions:
 
     @cached_property
     def centred(self) -> tuple[Array, Array]:
-        """The covariance and the map of its noise; without a constant, those of the second moment."""
+        """The covariance and the map of its noise, m by k; without a constant, those of the second moment."""
         geometry = self.geometry
         if not self.has_constant:
             return geometry.moment, self._factor
         factor = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
-        return geometry.covariance, factor / math.sqrt(geometry.complete)
+        factor = factor / math.sqrt(geometry.complete)
+        if self.noise is None or self.noise.sigma == 0:
+            return geometry.covariance, factor
+        # A variance is the difference of two squares, which floats round: noise of its own, by column.
+        squares = np.diag(geometry.moment)[:-1] / geometry.complete
+        rounding = np.diag(np.sqrt(_FLOAT_ROUNDING * squares / self.noise.sigma))
+        return geometry.covariance, np.hstack([factor, rounding])
 
     @cached_property
     def without_constant(self) -> Questions:

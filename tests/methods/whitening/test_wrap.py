@@ -63,7 +63,7 @@ def test_one_heavy_column_costs_the_others_little(kind: str, monkeypatch: pytest
         alone = rows @ np.linalg.inv(MIXING)[0]
         seen = rows @ np.array(first["direction"])[:D]
         assert abs(np.corrcoef(alone, seen)[0, 1]) > 0.8
-        assert first["stretch"] > 1
+        assert first["stretch"] >= 1
     find = step.find_heavy
 
     def find_none(*arguments: Any) -> Any:
@@ -75,8 +75,8 @@ def test_one_heavy_column_costs_the_others_little(kind: str, monkeypatch: pytest
         np.median([error(estimate, rows) for estimate, rows in zip(estimates, tables, strict=True)])
         for estimates in (made, in_a_ball)
     )
-    # A ball around all rows of a rare column is not much worse: they all lie at its edge.
-    assert errors < (1.1 if kind == "rare" else 0.7) * errors_in_a_ball
+    # Where an ellipsoid would let in more noise than it saves of the tail, it stays a ball, for two looks more.
+    assert errors < (0.9 if kind == "log-normal" else 1.15) * errors_in_a_ball
 
 
 def test_more_than_three_heavy_columns_are_found() -> None:

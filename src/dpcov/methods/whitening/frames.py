@@ -18,6 +18,14 @@ from dpcov.maps import largest_gain_ratio
 from dpcov.methods.whitening import constants as c
 
 
+LEAST_SPREAD = 2.0**-22
+"""The scale of a column is at least this part of its centre, so that a gain counts from there on.
+
+A second moment in float64 shows a spread of ``2^-26`` of the mean at best. A column with one value has no spread at
+all: without this, it would be amplified without end, and leave the other columns no room in the integers.
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """Coordinates: one linear form of the table's columns a row, and which of them have been seen.
@@ -144,7 +152,7 @@ def centres_and_scales(rows: Matrix, *, constant: bool) -> tuple[Vector, Vector]
         centres[:-1] = inverse[:-1] @ one / (one @ one)
         inverse = inverse - np.outer(centres, one)
     scales: Vector = np.linalg.norm(inverse, axis=1)
-    return centres, scales
+    return centres, np.maximum(scales, LEAST_SPREAD * np.abs(centres))
 
 
 def beyond_reach(rows: Matrix, *, constant: bool) -> bool:

@@ -32,6 +32,9 @@ from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 from dpcov.methods.whitening.wrap import Region, directional_count
 
+# The root of what a float64 rounds off a square.
+_ROUNDED = 2.0**-25
+
 
 def release(run: Run, white: White, region: Region) -> Estimate:
     """Spend what is left, and say what is known about the result."""
@@ -126,7 +129,8 @@ def _sizes(matrix: Matrix, lattice_map: LatticeMap) -> Vector:
     """Return the root mean squares of the columns about the centres that a map subtracts."""
     centres = lattice_map.centres
     about = np.diag(matrix) - 2 * centres * matrix[:, -1] + centres**2 * matrix[-1, -1]
-    sizes: Vector = np.sqrt(np.maximum(about, 0.0))
+    # The difference of such sums is rounded by 2^-52 of them.
+    sizes: Vector = np.sqrt(np.maximum(about, (_ROUNDED * centres) ** 2))
     return sizes
 
 

@@ -72,7 +72,7 @@ def test_it_costs_what_its_queries_cost() -> None:
         (PerColumn((0,), (norms(), norms()), "x", alone=True), "as many"),
         (PerColumn((), (), "x", alone=True), "at least one"),
         (PerColumn((3,), (norms(),), "x", alone=True), "from 0 to 2"),
-        (PerColumn((0,), (norms(),), "x"), "takes 1 columns, but the table has 2"),
+        (PerColumn((0,), (norms(),), "x"), "takes 1 columns, not 2"),
         (PerColumn((0,), (norms(),), "x", 0, alone=True), "every"),
         (
             PerColumn((0,), (NormHistogram(identity_map(1), GRID, 1, "x", 2),), "x", alone=True),
