@@ -75,7 +75,7 @@ def test_one_heavy_column_costs_the_others_little(kind: str, monkeypatch: pytest
         np.median([error(estimate, rows) for estimate, rows in zip(estimates, tables, strict=True)])
         for estimates in (made, in_a_ball)
     )
-    # Where an ellipsoid would let in more noise than it saves of the tail, it stays a ball, for two looks more.
+    # Where an ellipsoid would let in more noise than it saves of the tail, it stays a ball.
     assert errors < (0.9 if kind == "log-normal" else 1.15) * errors_in_a_ball
 
 

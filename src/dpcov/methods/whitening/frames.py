@@ -17,12 +17,11 @@ from dpcov.core import NoisyGram
 from dpcov.maps import largest_gain_ratio
 from dpcov.methods.whitening import constants as c
 
-
 LEAST_SPREAD = 2.0**-22
 """The scale of a column is at least this part of its centre, so that a gain counts from there on.
 
-A second moment in float64 shows a spread of ``2^-26`` of the mean at best. A column with one value has no spread at
-all: without this, it would be amplified without end, and leave the other columns no room in the integers.
+A second moment in float64 shows a spread of ``2^-26`` of the mean at best. A column with one value has no
+spread at all: without this, it would be amplified without end, and leave the others no room in the integers.
 """
 
 
