@@ -54,8 +54,10 @@ def public_names() -> Iterator[tuple[str, object]]:
             is_error = isinstance(found, type) and issubclass(found, BaseException)
             if not (is_error or inspect.ismodule(found)):
                 yield f"{found.__module__}.{found.__qualname__}", found
+    # Fields are described by the class.
+    fields = set(dpcov.Release.__dataclass_fields__)
     for name, method in inspect.getmembers(dpcov.Release):
-        if not name.startswith("_"):
+        if not (name.startswith("_") or name in fields):
             yield f"dpcov.Release.{name}", method
 
 

@@ -52,7 +52,8 @@ def commanded(rows: Array, folder: Path) -> None:
     table = folder / "table.csv"
     np.savetxt(table, rows, delimiter=",", header="a,b", comments="")
     done = run("dpcov release --rho 1 --columns a,b -o", str(folder / "made.dpcov"), str(table))
-    assert done.exit_code == 0, done.stderr
+    # One far row may be all that noise shows, in which case nothing is usable.
+    assert done.exit_code in {0, 6}, done.stderr
 
 
 def transcript(act: Callable[[Array, Path], None], folder: Path) -> list[Asked]:

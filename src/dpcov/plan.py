@@ -200,7 +200,7 @@ class Plan:
         Examples
         --------
         >>> import dpcov
-        >>> print(dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).describe_ranges()[:62])
+        >>> print(dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).describe_ranges()[:63])
         The middle half of measured releases by whitening had errors of
         """
         if self.n_rows is not None:

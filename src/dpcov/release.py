@@ -138,7 +138,15 @@ class Release(AsksMoments, AsksModels):
 
     @property
     def n_rows(self) -> int:
-        """The public number of rows; with a privacy unit it is not public, and there is none."""
+        """The public number of rows; with a privacy unit it is not public, and there is none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> dpcov.release(np.random.default_rng(0).normal(size=(5_000, 2)), rho=1).n_rows
+        5000
+        """
         if self.unit is not None:
             raise ArgumentError(
                 f"the number of rows is not public, only that of {self.unit.name}s: n_units. "

@@ -190,7 +190,7 @@ def test_racing_threads_never_overspend() -> None:
         ({"rho": 1, "epsilon": 1}, "Give one of rho, mu, and epsilon"),
         ({"rho": 1, "mu": 1}, "Give one of rho, mu, and epsilon"),
         ({"mu": 1}, "mu is for Gaussian noise alone"),
-        ({"mu": 1, "delta": 1e-6, "gaussian": True}, "goes without delta"),
+        ({"mu": 1, "delta": 1e-6, "gaussian": True}, "alone, without delta"),
         ({"mu": 0, "gaussian": True}, "mu must be greater than 0, got 0"),
         ({"epsilon": 1}, "epsilon needs delta"),
         ({"rho": 0}, "rho must be greater than 0, got 0"),

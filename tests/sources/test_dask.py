@@ -136,7 +136,9 @@ def test_a_partition_of_another_length_stops_the_scan(
     with dask.config.set(scheduler="threads"):
         source = open_source(data, NAMES)
         shorter.touch()
-        with pytest.raises(SourceChangedError, match="not as many rows as when the table was opened"):
+        with pytest.raises(
+            SourceChangedError, match="not as many rows or units as when"
+        ):
             source.scan(tasks["all"])
 
 
@@ -153,7 +155,7 @@ def test_errors_come_before_the_budget_and_without_values(
     mixed = [dask.delayed(frame(table)[:9]), dask.delayed(frame(table)[9:].drop(columns="a"))]
     good = dd.from_pandas(frame(table), npartitions=3, sort=False)
     with dask.config.set(scheduler="threads"):
-        with pytest.raises(ArgumentError, match=r"^a partition of data cannot be used: ColumnNotFound"):
+        with pytest.raises(ArgumentError, match=r"^data cannot be read \(KeyError\)"):
             open_source(dd.from_delayed(mixed, meta=frame(table)[:0], verify_meta=False), NAMES)
         with pytest.raises(ArgumentError, match="not numeric: text"):
             open_source(good)

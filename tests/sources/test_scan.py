@@ -117,7 +117,7 @@ def test_a_table_beyond_two_billion_rows_is_told_what_rounding_does(monkeypatch:
         def n_rows(self) -> int:
             return many
 
-    monkeypatch.setattr("dpcov.opening.open_source", lambda data, _: Huge(data))
+    monkeypatch.setattr("dpcov.opening.open_source", lambda data, *_: Huge(data))
     with (
         pytest.warns(UserWarning, match=r"10,000,000,000 rows .* up to 3\.6 standard deviations"),
         opened(ROWS, PrivacyCost(Fraction(1)), "m"),

@@ -62,7 +62,7 @@ def test_one_heavy_column_costs_the_others_little(kind: str, monkeypatch: pytest
         # The form that sees the heavy column alone, and the one that was found: white, they are the same.
         alone = rows @ np.linalg.inv(MIXING)[0]
         seen = rows @ np.array(first["direction"])[:D]
-        assert abs(np.corrcoef(alone, seen)[0, 1]) > 0.8
+        assert abs(np.corrcoef(alone, seen)[0, 1]) > 0.7
         assert first["stretch"] >= 1
     find = step.find_heavy
 

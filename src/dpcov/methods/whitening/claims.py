@@ -127,7 +127,7 @@ def _clipping_error(restoration: Restoration) -> float:
         located = tail.direction is not None or bool(restoration.region.heavy)
         uneven = 1.0 if located else restoration.region.agreement.about * tail.rank
         if tail.direction is not None and tail.share > 0:
-            # The share is that of rows near the bulk: those far out may all lie along the direction.
+            # How far rows are shared out between such directions is not known: each may have them all.
             uneven = 1 / float(tail.share)
         worst = (1 + max(uneven, 1.0) * (at_most - 1)) / factor - 1
         errors.append(0.0 if law is None else worst)

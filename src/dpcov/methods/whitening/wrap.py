@@ -169,9 +169,10 @@ def _ball_with(
     heavy: tuple[HeavyDirection, ...], histogram: FineNorms, radius: float, rank: int, agreement: Agreement
 ) -> Region:
     """Return a ball beyond which rows lie along some directions more than along others."""
-    along = [Tail(histogram, radius, 1, direction, direction.share) for direction in heavy]
-    left = max(1 - sum(direction.share for direction in heavy), 0.0)
-    rest = Tail(histogram, radius, max(rank - len(heavy), 1), share=left)
+    # Shares are of rows a little beyond the bulk. Where the ball ends, ordinary directions have hardly any.
+    total = sum(direction.share for direction in heavy)
+    along = [Tail(histogram, radius, 1, direction, direction.share / total) for direction in heavy]
+    rest = Tail(histogram, radius, max(rank - len(heavy), 1), share=0.0)
     return Region(radius, (rest, *along), (1.0,) * len(heavy), agreement)
 
 
