@@ -49,7 +49,7 @@ def test_the_matrix_is_the_mean_weighted_by_rows() -> None:
 
 
 def test_intervals_hold_the_pooled_table_and_are_not_much_wider_than_they_need_be() -> None:
-    """If 95% hold, fewer than 86% of 180 do less than once in 10^6: also those of 20 independent means of 9.
+    """Of 180 independent intervals at 95%, fewer than 86% hold less than once in 10^6; these share releases.
 
     Intervals of a third of the width fail the same test.
     """
