@@ -110,7 +110,7 @@ class Prediction:
         self._constant = np.zeros(size + 1), 0.0
         if questions.has_constant:
             last = noise.inverse[-1] / math.sqrt(questions.geometry.complete)
-            self._constant = forms[:, : len(last)] @ last, float(last @ last)
+            self._constant = forms @ last, float(last @ last)
 
     @cached_property
     def best_ridge(self) -> float:

@@ -139,7 +139,7 @@ class Questions:
             return 0
         if self.noise is None:
             return None
-        return len(self.columns) - count_unresolved(*self.centred, self.noise.sigma, self.noise.hidden)
+        return len(self.columns) - count_unresolved(*self.resolvable, self.noise.sigma, self.noise.hidden)
 
     def answer(
         self,
@@ -323,7 +323,7 @@ class Questions:
         if self.noise is None:
             return []
         chosen = list(chosen)
-        block, factor = self.centred
+        block, factor = self.resolvable
         return find_unresolved(
             block[np.ix_(chosen, chosen)],
             factor[chosen],
@@ -334,18 +334,23 @@ class Questions:
 
     @cached_property
     def centred(self) -> tuple[Array, Array]:
-        """The covariance and the map of its noise, m by k; without a constant, those of the second moment."""
+        """The covariance and the map of its noise; without a constant, those of the second moment."""
         geometry = self.geometry
         if not self.has_constant:
             return geometry.moment, self._factor
         factor = self._factor[:-1] - np.outer(geometry.mean, self._factor[-1])
-        factor = factor / math.sqrt(geometry.complete)
-        if self.noise is None or self.noise.sigma == 0:
-            return geometry.covariance, factor
+        return geometry.covariance, factor / math.sqrt(geometry.complete)
+
+    @cached_property
+    def resolvable(self) -> tuple[Array, Array]:
+        """As `centred`, with what floats round off counted as noise: for tests of what is resolved."""
+        covariance, factor = self.centred
+        if not self.has_constant or self.noise is None or self.noise.sigma == 0:
+            return covariance, factor
         # A variance is the difference of two squares, which floats round: noise of its own, by column.
-        squares = np.diag(geometry.moment)[:-1] / geometry.complete
+        squares = np.abs(np.diag(self.geometry.moment)[:-1]) / self.geometry.complete
         rounding = np.diag(np.sqrt(_FLOAT_ROUNDING * squares / self.noise.sigma))
-        return geometry.covariance, np.hstack([factor, rounding])
+        return covariance, np.hstack([factor, rounding])
 
     @cached_property
     def without_constant(self) -> Questions:

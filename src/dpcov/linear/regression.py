@@ -201,7 +201,7 @@ def _unresolved_notes(questions: Questions, chosen: list[int], penalty: float) -
     """
     if questions.noise is None:
         return []
-    block, factor = questions.centred
+    block, factor = questions.resolvable
     part, noise = block[np.ix_(chosen, chosen)], questions.noise
     penalised = part + penalty * np.diag(np.diag(part))
     if not count_unresolved(penalised, factor[chosen], noise.sigma, noise.hidden):
@@ -221,7 +221,7 @@ def _refuse_nonsense(questions: Questions, chosen: list[int], penalty: _Penalty,
     if noise is None or penalty.prediction is None:
         return
     outlook = penalty.prediction.outlook(penalty.ridge)
-    block, factor = questions.centred
+    block, factor = questions.resolvable
     hidden = count_unresolved(block[np.ix_(chosen, chosen)], factor[chosen], noise.sigma)
     if hidden and outlook.r_squared <= 0:
         questions.refuse_unresolved(chosen, "The regression", ADVICE)

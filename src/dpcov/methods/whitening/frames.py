@@ -17,11 +17,13 @@ from dpcov.core import NoisyGram
 from dpcov.maps import largest_gain_ratio
 from dpcov.methods.whitening import constants as c
 
-LEAST_SPREAD = 2.0**-22
+LEAST_SPREAD = 2.0**-12
 """The scale of a column is at least this part of its centre, so that a gain counts from there on.
 
-A second moment in float64 shows a spread of ``2^-26`` of the mean at best. A column with one value has no
-spread at all: without this, it would be amplified without end, and leave the others no room in the integers.
+With a gain of up to 2^21 beyond (`largest_gain_ratio`) a spread of ``2^-33`` of the mean comes into reach;
+a second moment in float64 shows ``2^-26`` at best. Inverting the coordinates then rounds by ``2^-19``. A
+column with one value has no spread at all: without this, it would be amplified without end, and leave the
+others no room in the integers.
 """
 
 
