@@ -74,8 +74,8 @@ class Restoration:
     at_most : tuple of float
         The factors that 19 of 20 of each tail's laws stay below; 1 where no law fits.
     far_expected : float
-        How many rows the laws of histograms put far beyond the region, in the median; 0 if they contradict the
-        counts.
+        How many rows the laws of histograms put far beyond the region, in the median; 0 if they contradict
+        the counts.
     """
 
     region: Region
