@@ -30,7 +30,7 @@ def made(visits: pd.DataFrame) -> dpcov.Release:
 def test_it_is_about_all_rows(made: dpcov.Release, visits: pd.DataFrame) -> None:
     assert np.allclose(made.mean().values, visits[["a", "b"]].mean(), atol=0.3)
     assert np.allclose(made.covariance().values, np.cov(visits[["a", "b"]].T, bias=True), atol=0.6)
-    assert float(made.describe().complete_rows) == pytest.approx(len(visits), rel=0.05)
+    assert float(made.describe().rows) == pytest.approx(len(visits), rel=0.05)
 
 
 def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
@@ -41,7 +41,7 @@ def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
     means = tilted.groupby("patient")["a"].mean().mean(), tilted["a"].mean()
     assert abs(means[0] - means[1]) > 1
     assert even.mean().values[0] == pytest.approx(means[0], abs=0.3)
-    assert float(even.describe().complete_rows) == pytest.approx(3000, rel=0.05)
+    assert float(even.describe().rows) == pytest.approx(3000, rel=0.05)
 
 
 def test_the_number_of_rows_is_said_nowhere(made: dpcov.Release, visits: pd.DataFrame) -> None:

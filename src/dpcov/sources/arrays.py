@@ -132,11 +132,11 @@ def frame_encoding(schema: Mapping[str, DType], columns: Columns, native: Any = 
 
 def _has_room(name: str, native: Any) -> bool:
     """Whether the type of a column has room for missing values: numpy's integers and booleans have none."""
-    own = getattr(native, "dtypes", None)
+    own: Any = getattr(native, "dtypes", None)
     if hasattr(own, "loc"):
         dtype = own.loc[name]
         return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
-    fields = getattr(native, "schema", None)
+    fields: Any = getattr(native, "schema", None)
     return not hasattr(fields, "metadata") or arrow_field_has_room(fields.field(name))
 
 

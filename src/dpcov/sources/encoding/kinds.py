@@ -135,9 +135,7 @@ def _numbers(cells: Cells) -> Array:
     return cells if isinstance(cells, np.ndarray) else numbers_in(cells)  # type: ignore[return-value]
 
 
-def number(
-    lower: float | None = None, upper: float | None = None, *, gaps: bool | None = None
-) -> NumberKind:
+def number(lower: float | None = None, upper: float | None = None, *, gaps: bool | None = None) -> NumberKind:
     """Say that a column holds numbers, within public bounds if you know any.
 
     Parameters
