@@ -37,11 +37,16 @@ class Case:
     failure: float
     m: float | None
     limit: PrivacyCost
+    rows_per_unit: float = 1.0
 
     def whitening(self, rows: int) -> float:
-        """Noise of the last release, at the radius beyond which d sqrt(2 d / rho) rows are clipped."""
+        """Noise of the last release, at the radius beyond which d sqrt(2 d / rho) rows are clipped.
+
+        The joint length of k independent rows of a unit is a mean of k squared lengths in the coordinates in
+        which the second moment of a unit is white.
+        """
         clipped = min(self.d * math.sqrt(2 * self.d / self.rho) / rows, 0.5)
-        squared = float(chdtri(self.d, clipped))
+        squared = float(chdtri(self.d * self.rows_per_unit, clipped)) / self.rows_per_unit
         noise = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho))
         predicted = noise * squared / math.sqrt(_RELEASED_SHARE)
         # With so few rows the method looks for no directions and makes one release of the rows as they are.
@@ -51,7 +56,7 @@ class Case:
     def gaussian(self, rows: int) -> float:
         """Noise of one release at the radius of the longest row, in the metric of the second moment."""
         values = np.logspace(0, -math.log10(self.condition), self.d)
-        scale = float(np.sum(values**2) / values.sum())
+        scale = float(np.sum(values**2) / values.sum()) / self.rows_per_unit
         # The squared length is about a multiple of a chi-square variable (Satterthwaite).
         squared = scale * float(chdtri(float(values.sum()) / scale, 1 / max(rows, 2)))
         # So many directions are about as small as the least; the rest hardly matter.

@@ -34,11 +34,25 @@ def test_json_is_the_plan() -> None:
     assert json.loads(shown) == dpcov.plan(n_rows=10**5, n_columns=21, rho=0.5).to_dict()
 
 
+def test_persons_with_several_rows() -> None:
+    shown = plan("--units 1e5 --rows-per-unit 8 --columns 20 --rho 0.5")
+    expected = dpcov.plan(n_units=10**5, rows_per_unit=8, n_columns=21, rho=0.5)
+    assert shown.startswith("Someone who knows every other person")
+    assert "100,000 persons, 21 columns" in shown
+    assert f"{expected['whitening'].error:.3g}" in shown
+    assert "Persons are taken to have 8 rows each" in shown
+    assert "recursive" not in shown
+    needed = plan("--error 0.1 --rows-per-unit 8 --columns 20 --rho 0.5 --json")
+    assert json.loads(needed) == dpcov.plan(error=0.1, rows_per_unit=8, n_columns=21, rho=0.5).to_dict()
+
+
 def test_wrong_arguments() -> None:
     for line in (
         "--columns 20 --rho 1",
         "--columns 20 --rho 1 --rows 10 --error 0.1",
         "--columns 20 --rows 10",
+        "--columns 20 --rho 1 --rows 10 --units 10",
+        "--columns 20 --rho 1 --rows 10 --rows-per-unit 2",
         "--columns 2.5 --rows 10 --rho 1",
         "--rows 10 --rho 1",
         "--columns 20 --error 2 --rho 1",
