@@ -159,7 +159,7 @@ def test_an_unknown_dataset_is_named_with_a_guess(ledger: Ledger) -> None:
         "REPLACE INTO entry SELECT number, dataset, kind, settles, 0, 0, 1, '', '', '', '', 1 FROM entry",
         "UPDATE dataset SET rho = '100'",
         "DELETE FROM dataset",
-        "INSERT OR REPLACE INTO dataset SELECT key, name, '9', delta, NULL, NULL, user, time, 1, '' FROM dataset",
+        "INSERT OR REPLACE INTO dataset SELECT key, name, 9, delta, 1, 1, user, time, 1, 1 FROM dataset",
     ],
 )
 def test_rows_never_change(ledger: Ledger, statement: str) -> None:
