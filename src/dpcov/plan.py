@@ -23,6 +23,7 @@ from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
 from dpcov.guessing import greatest_guess, guessing_sentence, mu_of
 from dpcov.methods import find_method, methods
 from dpcov.paper.theory.bounds import least_rows
+from dpcov.paper.theory.comparison import CALIBRATED, RATE, THEOREM
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
 from dpcov.pictures import draw_curves
 from dpcov.plan_errors import Case
@@ -32,10 +33,6 @@ _USUAL_DELTA = 1e-6
 _PLOT_SPAN = 10.0
 _PLOT_POINTS = 13
 _LARGEST_DRAWN = 100.0
-
-_CALIBRATED = "calibrated on benchmarks"
-_THEOREM = "theorem"
-_RATE = "rate only"
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ class Plan:
         curves = {
             entry.method: (steps, [_drawn(one, entry.method) for one in plans])
             for entry in self.entries
-            if entry.available and entry.basis != _RATE
+            if entry.available and entry.basis != RATE
         }
         promised = {name: curve for name, curve in curves.items() if np.isfinite(curve[1]).any()}
         y = "relative error" if self.n_rows is not None else "rows needed"
@@ -320,7 +317,7 @@ def plan(
     aggregate = entry(
         "aggregate",
         case.aggregate if learnt else None,
-        _THEOREM,
+        THEOREM,
         "Gaussian rows",
         lambda wanted: case.aggregate_rows(wanted / 2),
     )
@@ -331,15 +328,15 @@ def plan(
         # It refuses too few rows, and more groups than fit into memory.
         aggregate = replace(aggregate, available=False)
     entries = (
-        entry("whitening", case.whitening, _CALIBRATED, "Gaussian rows, an error below 0.1"),
-        entry("gaussian", case.gaussian, _CALIBRATED, "light tails, a tight radius"),
-        entry("recursive", case.recursive, _THEOREM, "Gaussian rows, known radius, eigenvalue and m"),
-        entry("recursive-paper", case.recursive_paper, _THEOREM, "the same; its proof has gaps"),
+        entry("whitening", case.whitening, CALIBRATED, "Gaussian rows, an error below 0.1"),
+        entry("gaussian", case.gaussian, CALIBRATED, "light tails, a tight radius"),
+        entry("recursive", case.recursive, THEOREM, "Gaussian rows, known radius, eigenvalue and m"),
+        entry("recursive-paper", case.recursive_paper, THEOREM, "the same; its proof has gaps"),
         aggregate,
-        entry("leverage", case.rate(brown_rows), _RATE, "no row of high leverage"),
-        entry("aden-ali-2020", case.rate(aden_ali_rows), _RATE, "Gaussian rows; no algorithm"),
-        entry("kothari-2021", case.rate(kothari_rows), _RATE, "sub-Gaussian rows, robust"),
-        entry("alabi-2023", case.rate(alabi_rows), _RATE, "Gaussian rows, robust"),
+        entry("leverage", case.rate(brown_rows), RATE, "no row of high leverage"),
+        entry("aden-ali-2020", case.rate(aden_ali_rows), RATE, "Gaussian rows; no algorithm"),
+        entry("kothari-2021", case.rate(kothari_rows), RATE, "sub-Gaussian rows, robust"),
+        entry("alabi-2023", case.rate(alabi_rows), RATE, "Gaussian rows, robust"),
     )
     ranges = tuple(_range(kind, case.whitening, rows, target) for kind in _measured())
     return Plan(
