@@ -20,8 +20,9 @@ from dpcov.core import ArgumentError, Number, PrivacyCost, resolve_budget
 from dpcov.guessing import greatest_guess, mu_of
 from dpcov.methods import find_method, methods
 from dpcov.paper.theory.bounds import least_rows
+from dpcov.paper.theory.comparison import CALIBRATED, RATE, THEOREM
 from dpcov.paper.theory.related import aden_ali_rows, alabi_rows, brown_rows, kothari_rows
-from dpcov.plan_answer import CALIBRATED, RATE, THEOREM, Plan, PlanEntry, PlanRange
+from dpcov.plan_answer import Plan, PlanEntry, PlanRange
 from dpcov.plan_errors import Case
 
 _OF_UNITS = {method.name for method in methods() if method.takes_units}

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.guessing import guessing_sentence
+from dpcov.paper.theory.comparison import RATE
 from dpcov.pictures import draw_curves
 from dpcov.privacy_unit import ROW, UNNAMED
 from dpcov.tables import html_table
@@ -19,11 +20,6 @@ _USUAL_DELTA = 1e-6
 _PLOT_SPAN = 10.0
 _PLOT_POINTS = 13
 _LARGEST_DRAWN = 100.0
-
-CALIBRATED = "calibrated on benchmarks"
-THEOREM = "theorem"
-RATE = "rate only"
-"""What an answer rests on."""
 
 
 @dataclass(frozen=True)

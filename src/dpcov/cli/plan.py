@@ -13,15 +13,16 @@ from dpcov.cli.arguments import AsJson, Delta, Epsilon, Mu, Rho, read_number, re
 from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
 from dpcov.cli.output import page_width, print_json, print_table, print_text
+from dpcov.cli.plan_distribution import Asked, compare_distribution, show_comparison
 from dpcov.core import ArgumentError
 from dpcov.methods import find_method
+from dpcov.paper.theory.comparison import RATE
+from dpcov.paper.theory.named import DISTRIBUTIONS
 from dpcov.privacy_unit import ROW
 
 _CHART_POINTS = 9
 _CHART_SPAN = 100.0
 _LARGEST_CHARTED_ERROR = 100.0
-# Rates leave their constants out: a curve of one says nothing beside those of errors.
-_RATE_ONLY = "rate only"
 
 
 @reported
@@ -65,6 +66,22 @@ def plan(
     condition: Annotated[
         float, typer.Option(help="A guess of the largest over the least eigenvalue of the second moment.")
     ] = 1e6,
+    distribution: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Compares the rows that theorems and rates ask for if rows come from one: "
+            f"{', '.join(DISTRIBUTIONS)}.",
+        ),
+    ] = None,
+    shape: Annotated[
+        float | None,
+        typer.Option(help="Of the Pareto distributions: how fast the tail falls; 5 in the paper."),
+    ] = None,
+    bound: Annotated[
+        float | None,
+        typer.Option(help="Of the Pareto distributions: where the tail ends; 10 in the paper."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the error for a number of rows, or the rows needed for an error, method by method.
@@ -78,14 +95,32 @@ def plan(
     dpcov plan --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
     dpcov plan --units 1e5 --rows-per-unit 8 --columns 20 --epsilon 1 --delta 1e-6
     ```
+
+    With --distribution the answer is the paper's comparison (its equation 1 and Appendix D): the rows that
+    the second moment of a distribution takes, with explicit constants where a theorem has them, for every
+    method. No constant column is added.
+
+    ```text
+    dpcov plan --distribution pareto --shape 4 --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
+    ```
     """
+    if columns < 1:
+        raise ArgumentError(f"--columns must be at least 1, got {columns}.")
+    if distribution is not None:
+        if error is None or any(given is not None for given in (rows, units, rows_per_unit)):
+            raise ArgumentError("--distribution says how many rows an error needs: give --error, not --rows.")
+        asked_law = Asked(distribution, columns, to_float(error, "--error"), condition, shape, bound)
+        found = compare_distribution(asked_law, rho=rho, mu=mu, epsilon=epsilon, delta=delta)
+        print_json(found.to_dict()) if as_json else show_comparison(found)
+        return
+    for name, given in (("--shape", shape), ("--bound", bound)):
+        if given is not None:
+            raise ArgumentError(f"{name} goes with --distribution pareto or pareto-beside: give it too.")
     if sum(given is not None for given in (rows, units, error)) != 1:
         raise ArgumentError(
             "Give one of --rows and --units (persons), to learn the error, or --error, to learn how many "
             "it needs."
         )
-    if columns < 1:
-        raise ArgumentError(f"--columns must be at least 1, got {columns}.")
     # A release adds a constant column.
     asked: dict[str, Any] = {
         "n_columns": columns + 1, "rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta,
@@ -150,7 +185,8 @@ def _chart(centre: float, unit: str, asked: dict[str, Any]) -> str:
             if one[entry.method].error < _LARGEST_CHARTED_ERROR
         ]
         for entry in plans[0].entries
-        if entry.available and entry.basis != _RATE_ONLY
+        # Rates leave their constants out: a curve of one says nothing beside those of errors.
+        if entry.available and entry.basis != RATE
     }
     return log_chart(series, x=f"{unit}s", y="error", width=min(60, max(20, page_width() - 18)))
 
