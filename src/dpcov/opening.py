@@ -119,10 +119,11 @@ def opened(
         limit,
         ledger=access.get("ledger"),
         dataset=access.get("dataset"),
-        method=method if unit is None else f"{method}, each {unit.name} protected",
+        method=method,
         purpose=access.get("purpose", ""),
         private=bits.private,
         allow_seeded=access.get("allow_seeded", False),
+        unit=ROW if unit is None else unit.name,
     )
     bars = ScanBars(show=access.get("progress"), expected=scans)
     source = open_source(data, schema_of(**access), grouping, access.get("query"))

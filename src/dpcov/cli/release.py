@@ -39,7 +39,8 @@ from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.release import NOTHING_USABLE
 from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import Grouping, open_source
-from dpcov.sources.encoding import Schema, declared, read_schema
+from dpcov.sources.encoding import Columns, Schema, declared, read_schema
+from dpcov.sources.encoding.ids import with_ids, without_id
 from dpcov.sources.sql import QueryResult, is_database, run_query
 
 _BYTES_PER_ENTRY = 32
@@ -265,7 +266,12 @@ class _Wanted:
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""
-        return len(open_source(self.data, self.columns, self.unit()[1]).columns)
+        grouping = self.unit()[1]
+        # Nothing is sorted for this.
+        columns: Columns = self.columns
+        if grouping is not None and grouping.column is not None:
+            columns = with_ids(columns, grouping.column, even=grouping.even)
+        return len(without_id(open_source(self.data, columns).encoding).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:
@@ -285,16 +291,17 @@ def _options(given: list[str] | None) -> dict[str, Any]:
 
 def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     cost = wanted.limit()
+    unit, grouping = wanted.unit()
+    named = ROW if unit is None else unit.name
     account = None
     if wanted.ledger is not None:
         if wanted.dataset is None:
             raise ArgumentError("--ledger needs --dataset as well: the name that the budget is kept under.")
-        account = wanted.ledger.check(wanted.dataset, cost)
-    unit, grouping = wanted.unit()
-    named = ROW if unit is None else unit.name
+        account = wanted.ledger.check(wanted.dataset, cost, unit=named)
     source = open_source(wanted.data, wanted.columns, grouping)
     n_columns = len(source.columns) + wanted.intercept
-    plan = dpcov.plan(n_rows=source.n_rows, n_columns=n_columns, **wanted.budget)
+    size = {"n_rows" if unit is None else "n_units": source.n_rows}
+    plan = dpcov.plan(n_columns=n_columns, **size, **wanted.budget)
     if as_json:
         print_json(
             {
