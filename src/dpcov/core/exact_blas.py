@@ -92,9 +92,7 @@ def check_blas() -> None:
     emulates float64 by shorter numbers, or rounds in between, fails.
     """
     # 37 terms below 2^23 * 2^23 stay below 2^52; 64 squares below 2^46 stay below 2^53.
-    numbers = np.arange(37 * (64 + 37), dtype=np.int64).reshape(37, -1) ** 2 * 2654435761 % (1 << 24) - (
-        1 << 23
-    )
+    numbers = np.arange(37 * 101).reshape(37, 101) ** 2 * 2654435761 % (1 << 24) - (1 << 23)
     block, lower = numbers[:, :64], np.tril(numbers[:, 64:])
     product = block.astype(np.float64)
     apply_triangular(np.asfortranarray(lower.astype(np.float64)), product)
