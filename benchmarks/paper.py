@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from paper_checks.accuracy import check_least_eigenvalue, check_moments, check_speed, check_theorem
+from paper_checks.accuracy import (
+    check_least_eigenvalue,
+    check_moments,
+    check_prediction,
+    check_speed,
+    check_theorem,
+)
 from paper_checks.analysis import check_reference, check_shrinking, check_spectrum, check_tail
 from paper_checks.findings import FULL, PAPER, QUICK, REPAIRED, Finding, Scale
 from paper_checks.plots import PLOTS
@@ -29,6 +35,7 @@ CHECKS: dict[str, Callable[[Scale], Iterator[Finding]]] = {
     "eigenvalue": check_least_eigenvalue,
     "moments": check_moments,
     "theorem": check_theorem,
+    "prediction": check_prediction,
     "speed": check_speed,
 }
 

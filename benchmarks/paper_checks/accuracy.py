@@ -23,6 +23,7 @@ from paper_checks.tables import ALPHA, PublicTable, distributions
 
 import dpcov
 from dpcov.paper.theory import (
+    DISTRIBUTIONS,
     Distribution,
     EllipsoidSurface,
     LinearImage,
@@ -31,10 +32,12 @@ from dpcov.paper.theory import (
     WithOutliers,
     eigenvalue_rows,
     log_spaced_gaussian,
+    named_distribution,
     pareto_moment,
     recursive_rows,
     tail,
 )
+from dpcov.paper.theory.prediction import whitening_error
 
 
 def check_least_eigenvalue(scale: Scale) -> Iterator[Finding]:
@@ -221,3 +224,25 @@ def check_speed(scale: Scale) -> Iterator[Finding]:
         f"n={scale.timed_rows}, d=50, condition 1e6, {rounds} rounds, {len(each)} runs in turn",
         "at most 6 times X.T @ X", f"{ratio:.2f} times, {statistics.median(each):.3f} s", ratio <= 6,
     )  # fmt: skip
+
+
+def check_prediction(scale: Scale) -> Iterator[Finding]:
+    """Check that the default's errors on the paper's distributions are as `theory.compare` predicts."""
+    rho, d = 0.5, 10
+    for name in DISTRIBUTIONS:
+        law = named_distribution(name, d, condition=1e6)
+        for n in (scale.rows, 10 * scale.rows):
+            predicted = whitening_error(n, d, rho, law.leverage_beyond)
+            ratios = []
+            for run in range(max(5, scale.runs // 10)):
+                rng = np.random.default_rng([8, n, run])
+                rows = law.sample(n, rng)
+                released = dpcov.release(rows, rho=rho, intercept=False, rng=rng).second_moment().values
+                ratios.append(spectral_norm(whitened(released, rows) - np.eye(d)) / predicted)
+            low, high = np.quantile(ratios, [0.1, 0.9])
+            yield Finding(
+                "the default's error", "Equation (1)", REPAIRED, f"{name}, {n} rows, {len(ratios)} runs",
+                f"the median is within a factor of 2 of {predicted:.2e}",
+                f"{statistics.median(ratios):.2f} times it, 8 of 10 runs {low:.2f} to {high:.2f}",
+                1 / 2 <= statistics.median(ratios) <= 2,
+            )  # fmt: skip

@@ -16,11 +16,11 @@ from dpcov.paper.aggregate import RADIUS_SHARE
 from dpcov.paper.queries import groups_for_noise, most_groups
 from dpcov.paper.theory.bounds import Bound
 from dpcov.paper.theory.mixtures import log_spaced_gaussian
+from dpcov.paper.theory.prediction import whitening_error
 from dpcov.paper.theory.recursion import recursive_error
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
-_RELEASED_SHARE = 0.85
 _FEW_ROWS = 0.25
 _LARGEST_LEARNT = 1e6
 
@@ -37,21 +37,24 @@ class Case:
     failure: float
     m: float | None
     limit: PrivacyCost
+    rows_per_unit: float = 1.0
 
     def whitening(self, rows: int) -> float:
-        """Noise of the last release, at the radius beyond which d sqrt(2 d / rho) rows are clipped."""
-        clipped = min(self.d * math.sqrt(2 * self.d / self.rho) / rows, 0.5)
-        squared = float(chdtri(self.d, clipped))
-        noise = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho))
-        predicted = noise * squared / math.sqrt(_RELEASED_SHARE)
+        """Noise of the last release, with Gaussian rows.
+
+        The joint length of k independent rows of a unit is a mean of k squared lengths in the coordinates in
+        which the second moment of a unit is white.
+        """
+        k = self.rows_per_unit
+        predicted = whitening_error(rows, self.d, self.rho, lambda part: float(chdtri(k * self.d, part)) / k)
         # With so few rows the method looks for no directions and makes one release of the rows as they are.
-        few = noise * self.d > _FEW_ROWS
+        few = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho)) * self.d > _FEW_ROWS
         return max(predicted, self.gaussian(rows)) if few else predicted
 
     def gaussian(self, rows: int) -> float:
         """Noise of one release at the radius of the longest row, in the metric of the second moment."""
         values = np.logspace(0, -math.log10(self.condition), self.d)
-        scale = float(np.sum(values**2) / values.sum())
+        scale = float(np.sum(values**2) / values.sum()) / self.rows_per_unit
         # The squared length is about a multiple of a chi-square variable (Satterthwaite).
         squared = scale * float(chdtri(float(values.sum()) / scale, 1 / max(rows, 2)))
         # So many directions are about as small as the least; the rest hardly matter.

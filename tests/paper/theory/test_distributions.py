@@ -28,6 +28,8 @@ ALL: dict[str, Distribution] = {
     "ellipsoid": EllipsoidSurface(FACTOR @ FACTOR.T),
     "pareto times": ParetoTimesDirection(4),
     "pareto beside": ParetoBesideDirection(3),
+    "pareto times, shape 4": ParetoTimesDirection(4, 5.0, shape=4.0),
+    "pareto beside, shape 2": ParetoBesideDirection(3, 5.0, shape=2.0),
     "gaussian": Gaussian(FACTOR @ FACTOR.T),
     "image": LinearImage(ParetoBesideDirection(3), FACTOR),
     "ellipsoid, sphere": WithOutliers(EllipsoidSurface(FACTOR @ FACTOR.T), 0.05, 3.0, "sphere"),
@@ -107,13 +109,26 @@ def test_closed_forms_of_the_paper() -> None:
     assert np.linalg.cond(normal.second_moment()) == pytest.approx(1e8)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_leverages_beyond_a_value_are_that_part(name: str) -> None:
+    law, part = ALL[name], 0.02
+    rows = law.sample(50_000, np.random.default_rng(4))
+    leverages = np.sum((rows @ np.linalg.inv(np.linalg.cholesky(law.second_moment())).T) ** 2, axis=1)
+    found = float(np.mean(leverages > law.leverage_beyond(part) * (1 + 1e-9)))
+    # The ellipsoid has one leverage, and of mixtures a bound is known. Seven standard errors either way.
+    reach = 7 * math.sqrt(part / len(rows))
+    assert found <= part + reach
+    assert found >= part - reach or name == "ellipsoid" or isinstance(law, WithOutliers)
+
+
 @pytest.mark.parametrize("power", [1, 2, 3, 4])
 @pytest.mark.parametrize("bound", [1.2, 10.0])
 def test_pareto_moments_by_integration(power: int, bound: float) -> None:
-    total = quad(lambda x: x**-6.0, 1, bound)[0]
-    assert pareto_moment(power, bound) == pytest.approx(
-        quad(lambda x: x ** (power - 6.0), 1, bound)[0] / total
-    )
+    for shape in (1.5, 2.0, 4.0, 5.0):
+        total = quad(lambda x: x ** (-shape - 1), 1, bound)[0]  # noqa: B023
+        assert pareto_moment(power, bound, shape) == pytest.approx(
+            quad(lambda x: x ** (power - shape - 1), 1, bound)[0] / total  # noqa: B023
+        )
     # As printed in Appendix D.2.
     b = bound
     printed = {1: 5 / 4 * b * (b**4 - 1), 2: 5 / 3 * b**2 * (b**3 - 1), 4: 5 * b**4 * (b - 1)}
@@ -189,6 +204,8 @@ def test_bad_arguments() -> None:
         EllipsoidSurface([[1.0, 0.5], [0.0, 1.0]]).second_moment()
     with pytest.raises(ArgumentError, match="bound"):
         ParetoTimesDirection(3, 1.0)
+    with pytest.raises(ArgumentError, match="shape"):
+        ParetoTimesDirection(3, 2.0, shape=0.0)
     with pytest.raises(ArgumentError, match="direction_columns"):
         ParetoBesideDirection(0)
     with pytest.raises(ArgumentError, match="kind"):

@@ -11,11 +11,9 @@ from dpcov.paper.theory.distributions import (
     Distribution,
     EllipsoidSurface,
     Gaussian,
-    ParetoBesideDirection,
-    ParetoTimesDirection,
-    pareto_moment,
 )
 from dpcov.paper.theory.mixtures import LinearImage, WithOutliers, log_spaced_gaussian
+from dpcov.paper.theory.named import DISTRIBUTIONS, named_distribution
 from dpcov.paper.theory.outliers import (
     outliers_harmless,
     tolerated_by_aggregate,
@@ -23,6 +21,7 @@ from dpcov.paper.theory.outliers import (
     tolerated_by_leverage,
     tolerated_by_recursion,
 )
+from dpcov.paper.theory.pareto import ParetoBesideDirection, ParetoTimesDirection, pareto_moment
 from dpcov.paper.theory.public_rows import (
     EmpiricalSize,
     SizeTrial,
@@ -68,6 +67,7 @@ from dpcov.paper.theory.subsamplability import (
 )
 
 __all__ = [
+    "DISTRIBUTIONS",
     "Bound",
     "Compared",
     "Distribution",
@@ -101,6 +101,7 @@ __all__ = [
     "leverage_scores",
     "log_spaced_gaussian",
     "masking_scale",
+    "named_distribution",
     "noise_norm_at_most",
     "outliers_harmless",
     "paper_bernstein_size",

@@ -13,13 +13,12 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import chdtri
 
-from dpcov.arrays import Matrix
+from dpcov.arrays import Array, Matrix
 from dpcov.checks import count, number, share
 from dpcov.core import ArgumentError
 from dpcov.paper.theory.subsamplability import bernstein_size
-
-_PARETO_EXPONENT = 6
 
 
 class Distribution(ABC):
@@ -57,9 +56,14 @@ class Distribution(ABC):
         return largest_eigenvalue(self.fourth_moment(_inverse(self.second_moment())), self.second_moment())
 
     @property
+    def eigenvalues(self) -> Array:
+        """Of the second moment, the least first."""
+        return np.asarray(np.linalg.eigvalsh(self.second_moment()))
+
+    @property
     def least_eigenvalue(self) -> float:
         """Of the second moment."""
-        return float(np.linalg.eigvalsh(self.second_moment())[0])
+        return float(self.eigenvalues[0])
 
     @property
     def radius(self) -> float:
@@ -78,6 +82,11 @@ class Distribution(ABC):
         unless the distribution says otherwise.
         """
         return bernstein_size(self.m1, self.m2, self.n_columns, alpha, beta)
+
+    def leverage_beyond(self, part: float) -> float:
+        """Return the value of |y|^2 that this part of the rows exceeds, or a bound on it."""
+        share(part, "part")
+        return self.m1**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +115,7 @@ class EllipsoidSurface(Distribution):
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Matrix:
         """Draw independent rows."""
-        return _directions(n_rows, self.n_columns, rng) @ np.linalg.cholesky(self._matrix).T
+        return uniform_directions(n_rows, self.n_columns, rng) @ np.linalg.cholesky(self._matrix).T
 
     def second_moment(self) -> Matrix:
         """Return A / d."""
@@ -114,108 +123,11 @@ class EllipsoidSurface(Distribution):
 
     def fourth_moment(self, weight: Matrix) -> Matrix:
         """Return E[(x^T K x) x x^T]."""
-        return _elliptical_fourth(self._matrix, weight)
+        return elliptical_fourth(self._matrix, weight)
 
     def largest_form(self, weight: Matrix) -> float:
         """Return the largest x^T K x."""
-        return _largest_on_ellipsoid(self._matrix, weight)
-
-
-@dataclass(frozen=True)
-class ParetoTimesDirection(Distribution):
-    """Rows ``lambda v``: a truncated Pareto length times a uniform direction. Appendix D.2.
-
-    M1 = B sqrt(d) / s, M2 = d E[lambda^4] / s^4 with ``s^2 = E[lambda^2]``, at most 9/5 d.
-
-    Attributes
-    ----------
-    direction_columns : int
-        The dimension d.
-    bound : float, default 10
-        B: lambda has a density proportional to lambda^-6 on [1, B].
-    """
-
-    direction_columns: int
-    bound: float = 10.0
-
-    def __post_init__(self) -> None:
-        count(self.direction_columns, "direction_columns")
-        number(self.bound, "bound", above=1)
-
-    @property
-    def n_columns(self) -> int:
-        """The dimension d."""
-        return self.direction_columns
-
-    def sample(self, n_rows: int, rng: np.random.Generator) -> Matrix:
-        """Draw independent rows."""
-        return _pareto(n_rows, self.bound, rng)[:, None] * _directions(n_rows, self.n_columns, rng)
-
-    def second_moment(self) -> Matrix:
-        """Return E[lambda^2] / d times the identity."""
-        return np.eye(self.n_columns) * (pareto_moment(2, self.bound) / self.n_columns)
-
-    def fourth_moment(self, weight: Matrix) -> Matrix:
-        """Return E[(x^T K x) x x^T]."""
-        return pareto_moment(4, self.bound) * _elliptical_fourth(np.eye(self.n_columns), weight)
-
-    def largest_form(self, weight: Matrix) -> float:
-        """Return the largest x^T K x."""
-        return self.bound**2 * _largest_on_ellipsoid(np.eye(self.n_columns), weight)
-
-
-@dataclass(frozen=True)
-class ParetoBesideDirection(Distribution):
-    """Rows ``(lambda, v)``: a truncated Pareto coordinate beside a uniform direction of d coordinates.
-
-    Appendix D.2. M1^2 = d + B^2 / s^2, M2 = d + max(1, E[lambda^4] / s^4) with ``s^2 = E[lambda^2]``.
-
-    Attributes
-    ----------
-    direction_columns : int
-        d; the rows have d + 1 columns.
-    bound : float, default 10
-        B: lambda has a density proportional to lambda^-6 on [1, B].
-    """
-
-    direction_columns: int
-    bound: float = 10.0
-
-    def __post_init__(self) -> None:
-        count(self.direction_columns, "direction_columns")
-        number(self.bound, "bound", above=1)
-
-    @property
-    def n_columns(self) -> int:
-        """The dimension, d + 1."""
-        return self.direction_columns + 1
-
-    def sample(self, n_rows: int, rng: np.random.Generator) -> Matrix:
-        """Draw independent rows."""
-        lengths = _pareto(n_rows, self.bound, rng)
-        return np.column_stack([lengths, _directions(n_rows, self.direction_columns, rng)])
-
-    def second_moment(self) -> Matrix:
-        """Return the diagonal matrix of E[lambda^2] and 1 / d."""
-        rest = np.full(self.direction_columns, 1 / self.direction_columns)
-        return np.diag(np.concatenate([[pareto_moment(2, self.bound)], rest]))
-
-    def fourth_moment(self, weight: Matrix) -> Matrix:
-        """Return E[(x^T K x) x x^T]; odd moments of the direction vanish."""
-        d = self.direction_columns
-        second, fourth = pareto_moment(2, self.bound), pareto_moment(4, self.bound)
-        corner, side, rest = weight[0, 0], weight[0, 1:], weight[1:, 1:]
-        result = np.empty((d + 1, d + 1))
-        result[0, 0] = corner * fourth + second * np.trace(rest) / d
-        result[0, 1:] = result[1:, 0] = 2 * second * side / d
-        result[1:, 1:] = corner * second * np.eye(d) / d + _elliptical_fourth(np.eye(d), rest)
-        return result
-
-    def largest_form(self, weight: Matrix) -> float:
-        """Return a bound on x^T K x, the largest value if K has no mixed term."""
-        side = float(np.linalg.norm(weight[0, 1:]))
-        rest = _largest_on_ellipsoid(np.eye(self.direction_columns), weight[1:, 1:])
-        return float(weight[0, 0]) * self.bound**2 + 2 * self.bound * side + rest
+        return largest_on_ellipsoid(self._matrix, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +185,10 @@ class Gaussian(Distribution):
         reach = math.sqrt(self.n_columns) + math.sqrt(2 * math.log(2 / share(beta, "beta")))
         return math.ceil((reach / (math.sqrt(1 + number(alpha, "alpha", above=0)) - 1)) ** 2)
 
+    def leverage_beyond(self, part: float) -> float:
+        """Return the value of |y|^2 that this part of the rows exceeds."""
+        return float(chdtri(self.n_columns, share(part, "part")))
+
 
 def largest_eigenvalue(matrix: Matrix, moment: Matrix) -> float:
     """Return the largest u^T A u / u^T S u for a symmetric A, the `matrix`, and S, the `moment`."""
@@ -285,39 +201,20 @@ def _inverse(matrix: Matrix) -> Matrix:
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
-def pareto_moment(power: int, bound: float) -> float:
-    """Return E[lambda^power] of the Pareto law with density proportional to lambda^-6 on [1, bound].
-
-    Parameters
-    ----------
-    power : int
-        Any but 5.
-    bound : float
-        B, greater than 1.
-    """
-    last = _PARETO_EXPONENT - 1
-    rest = last - power
-    return last / rest * (1 - bound**-rest) / (1 - bound**-last)
-
-
-def _pareto(n_rows: int, bound: float, rng: np.random.Generator) -> Matrix:
-    last = _PARETO_EXPONENT - 1
-    return np.asarray((1 - (1 - bound**-last) * rng.random(n_rows)) ** (-1 / last))
-
-
-def _directions(n_rows: int, n_columns: int, rng: np.random.Generator) -> Matrix:
+def uniform_directions(n_rows: int, n_columns: int, rng: np.random.Generator) -> Matrix:
+    """Draw rows that are uniform on the unit sphere."""
     rows = rng.standard_normal((n_rows, n_columns))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _elliptical_fourth(shape: Matrix, weight: Matrix) -> Matrix:
+def elliptical_fourth(shape: Matrix, weight: Matrix) -> Matrix:
     """Return E[(x^T K x) x x^T] for x = F v, F F^T = shape, v uniform on the unit sphere."""
     d = len(shape)
     mapped = shape @ weight @ shape
     return np.asarray((np.trace(weight @ shape) * shape + 2 * mapped) / (d * (d + 2)))
 
 
-def _largest_on_ellipsoid(shape: Matrix, weight: Matrix) -> float:
+def largest_on_ellipsoid(shape: Matrix, weight: Matrix) -> float:
     """Return the largest x^T K x over x = F v, F F^T = shape, |v| = 1."""
     factor = np.linalg.cholesky(shape)
     mapped = factor.T @ weight @ factor

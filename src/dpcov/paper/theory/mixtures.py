@@ -84,6 +84,10 @@ class LinearImage(Distribution):
         """Return m(alpha, beta), that of the base."""
         return self.base.subsample_size(alpha, beta)
 
+    def leverage_beyond(self, part: float) -> float:
+        """Return the value of |y|^2 that this part of the rows exceeds, that of the base."""
+        return self.base.leverage_beyond(part)
+
 
 @dataclass(frozen=True)
 class WithOutliers(Distribution):
