@@ -22,7 +22,7 @@ def test_a_short_table_is_not_asked_about_its_columns_and_bounds_stand_in() -> N
     forms = standardise(run)
     assert not run.curator.receipt().charges
     # (x - 60) / 40 and (x - 2e6) / 2e6; a column without bounds stays as it is.
-    expected = [[1 / 40, 0, 0, -1.5], [0, 1 / 2e6, 0, -1], [0, 0, 1, 0], [0, 0, 0, 1]]
+    expected = np.array([[1 / 40, 0, 0, -1.5], [0, 1 / 2e6, 0, -1], [0, 0, 1, 0], [0, 0, 0, 1]])
     np.testing.assert_allclose(forms, expected)
     # Without a constant nothing can be subtracted: the longest value that is possible is 1 then.
     alone = start_run(people(40), columns=BOUNDS)
