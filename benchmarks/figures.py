@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from figures_default import real_claims, real_peers, real_refusals, where_left, where_table
 
 from dpcov.core.conversion import epsilon_from_rho
 
@@ -229,6 +230,7 @@ def measured() -> dict[str, str]:
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
         flights_components, others_means, coverage_table, scale_table, epsilon_of_half,
+        real_peers, real_refusals, real_claims, where_table, where_left,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

@@ -1,0 +1,156 @@
+"""Where the error of the default goes: what a search under noise costs beside an oracle that needs none.
+
+    python benchmarks/where.py --seeds 2000:2100 [--out results/where.csv]
+
+Tables are those of `world.py` on which the oracle's error is below 0.2. Ratios to the oracle's median error:
+
+- *released*: the default's own single release.
+- *its region*: rows clipped to the region that the default found, and the noise that was left for it.
+- *best radius*: the same frame, with the radius that is best in hindsight, and the noise that was left.
+- *whole budget*: that radius, and noise as if the search had cost nothing. What is left is the frame's part.
+- *oracle*: a single release by the oracle, which chance alone moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from world_judge import measure_truth, with_constant
+from world_records import write_outcomes
+from world_tables import draw_table
+
+from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
+from dpcov.methods.whitening.columns import standardise
+from dpcov.methods.whitening.release import release
+from dpcov.methods.whitening.rough import find_rough_frame
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.whiten import whiten
+from dpcov.methods.whitening.wrap import wrap
+from dpcov.sources import ArraySource
+
+Array = NDArray[np.float64]
+
+RESULTS = Path(__file__).parent / "results" / "where.csv"
+
+_HOPELESS = 0.2
+_DRAWS = 31
+# In units of the radius that was chosen.
+_FACTORS = np.geomspace(0.35, 8, 26)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One table: errors as multiples of the oracle's, and what was left for the release of the budget."""
+
+    seed: int
+    name: str
+    oracle_error: float
+    left: float
+    released: float
+    its_region: float
+    best_radius: float
+    whole_budget: float
+    oracle: float
+
+
+def take_apart(seed: int) -> Parts | None:
+    """Release the table of one seed, and then again with what only its custodian can know.
+
+    None if the oracle itself has nothing to show, or nothing was seen of the rows.
+
+    Parameters
+    ----------
+    seed : int
+        Of the table.
+    """
+    table = draw_table(seed)
+    truth = measure_truth(table)
+    if truth.oracle >= _HOPELESS:
+        return None
+    bits = SeededBits(np.random.default_rng([seed, 0, 3]))
+    budget = Budget(PrivacyCost(Fraction(table.rho)))
+    curator = Curator(ArraySource(table.rows), budget, bits, constant=True)
+    run = Run(curator, curator.n_rows, curator.n_columns, float(table.rho))
+    # As `estimate_whitening` does.
+    white = whiten(run, find_rough_frame(run, standardise(run)).rows)
+    if white is None:
+        return None
+    region = wrap(run, white)
+    made = release(run, white, region)
+    left = float(made.diagnostics["released_share"])
+    reference = truth.reference
+    inside = np.linalg.solve(region.shape(run.d), white.rows) / region.radius
+    rows = with_constant(table.rows).rows
+    lengths = np.linalg.norm(rows @ inside.T, axis=1)
+    back = reference.whitener.T @ np.linalg.inv(inside)
+    noise = back @ _noise(run.d) @ back.T / (run.n * math.sqrt(run.rho * left))
+    white_rows = rows @ reference.whitener
+    errors = np.array([_median_error(white_rows, lengths / f, noise * f**2) for f in (1.0, *_FACTORS)])
+    best = float(_FACTORS[int(np.argmin(errors[1:]))])
+    free = _median_error(white_rows, lengths / best, noise * best**2 * math.sqrt(left))
+    return Parts(
+        seed=seed,
+        name=table.name,
+        oracle_error=truth.oracle,
+        left=left,
+        released=reference.relative_error(made.second_moment) / truth.oracle,
+        its_region=float(errors[0]) / truth.oracle,
+        best_radius=float(errors[1:].min()) / truth.oracle,
+        whole_budget=free / truth.oracle,
+        oracle=truth.oracle_draws[0] / truth.oracle,
+    )
+
+
+def _noise(d: int) -> Array:
+    """Symmetric matrices with a standard deviation of 1 on the diagonal and ``sqrt(1/2)`` off it."""
+    drawn = np.random.default_rng(1).standard_normal((_DRAWS, d, d))
+    return np.asarray((drawn + drawn.transpose(0, 2, 1)) / 2)
+
+
+def _median_error(white: Array, lengths: Array, noise: Array) -> float:
+    """Return the median error if rows longer than 1 are shrunk to 1, with several draws of noise."""
+    shrunk = white / np.maximum(lengths, 1.0)[:, None]
+    off = shrunk.T @ shrunk / len(white) - np.eye(white.shape[1])
+    return float(np.median(np.abs(np.linalg.eigvalsh(off + noise)).max(axis=-1)))
+
+
+def summarise(parts: Sequence[Parts]) -> str:
+    """Return a line for each kind of release.
+
+    Parameters
+    ----------
+    parts : sequence of Parts
+        One a table.
+    """
+    lines = [f"{len(parts)} tables; left for the release: {np.median([part.left for part in parts]):.0%}"]
+    names = [entry.name for entry in fields(Parts)][4:]
+    for name in names:
+        ratios = np.array([asdict(part)[name] for part in parts])
+        lines.append(
+            f"{name.replace('_', ' '):<14} median {np.median(ratios):.3f}, "
+            f"<= 1.25: {np.mean(ratios <= 1.25):.0%}, <= 2: {np.mean(ratios <= 2):.0%}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Take the tables of some seeds apart."""
+    parser = argparse.ArgumentParser(description="Where the error of the default goes.")
+    parser.add_argument("--seeds", required=True, help="such as 2000:2100")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    first, last = map(int, given.seeds.split(":"))
+    parts = [part for part in map(take_apart, range(first, last)) if part is not None]
+    write_outcomes(parts, given.out)
+    print(summarise(parts))
+
+
+if __name__ == "__main__":
+    main()
