@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcov.checks import flag, number
 from dpcov.core import ArgumentError, UnresolvedError
-from dpcov.laws import noise_norm
+from dpcov.laws import least_resolved
 from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_column, find_columns
 from dpcov.linear.fitted import Regression
@@ -178,8 +178,8 @@ class _Penalty:
 def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: float | str) -> _Penalty:
     """Return the penalty that was asked for, or the best one.
 
-    The best one leaves out a column whose released variance is below the norm of its own noise: what its unit
-    is, and so what a slope would do to predictions, is not known.
+    The best one leaves out a column that does not stand above its own noise: what its unit is, and so what a
+    slope would do to predictions, is not known.
     """
     noise = questions.noise
     if ridge != _AUTO:
@@ -191,7 +191,7 @@ def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: f
     block, factor = questions.centred
     if noise is None:
         raise UnresolvedError('ridge="auto" needs the law of the noise, which this method does not state.')
-    least = noise_norm(1, noise.sigma) * np.square(factor[chosen]).sum(axis=1)
+    least = least_resolved(1, noise.sigma) * np.square(factor[chosen]).sum(axis=1)
     kept = np.diag(block)[chosen] > least
     if not kept.any():
         return _Penalty(math.inf, tuple(range(len(chosen))))
