@@ -70,11 +70,12 @@ def find_rough_frame(run: Run, start: Matrix) -> Frame:
 
 def _gain_of_small(run: Run, frame: Frame) -> float | None:
     """Return what would make the unseen part as long as the seen one; None if it is rare, or long already."""
-    unseen = run.look(
-        frame.rows[~frame.seen], c.QUICK_LOOK, "norms of what is unseen", frame=frame.rows, every=run.every
-    )
-    seen = run.look(
-        frame.rows[frame.seen], c.QUICK_LOOK, "norms of what is seen", frame=frame.rows, every=run.every
+    unseen, seen = run.look_at_parts(
+        [frame.rows[~frame.seen], frame.rows[frame.seen]],
+        c.QUICK_LOOK,
+        ["norms of what is unseen", "norms of what is seen"],
+        frame=frame.rows,
+        every=run.every,
     )
     gain = seen.typical / unseen.typical
     small = unseen.found and unseen.far <= c.DENSE * unseen.typical

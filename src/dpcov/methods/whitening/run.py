@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.core import Clipping, Curator, Gram, LatticeMap, LogNormGrid, NoisyGram, NormHistogram, Rule
+from dpcov.core import (
+    Clipping,
+    Curator,
+    Gram,
+    LatticeMap,
+    LogNormGrid,
+    NoisyCounts,
+    NoisyGram,
+    NormHistogram,
+    Rule,
+)
 from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
 from dpcov.methods.whitening import constants as c
@@ -99,7 +110,26 @@ class Run:
     def look(
         self, forms: Matrix, share: float, purpose: str, *, frame: Matrix | None = None, every: int = 1
     ) -> NormLook:
-        """Ask how long the rows are after `forms`, whatever their scale.
+        """Ask how long the rows are after `forms`, whatever their scale."""
+        return self._seen(self.curator.ask(self._look(forms, share, purpose, frame=frame, every=every)))
+
+    def look_at_parts(
+        self, parts: Sequence[Matrix], share: float, purposes: Sequence[str], *, frame: Matrix, every: int
+    ) -> list[NormLook]:
+        """Ask how long several parts of the rows are, for `share` each and in one scan."""
+        queries = [
+            self._look(part, share, purpose, frame=frame, every=every)
+            for part, purpose in zip(parts, purposes, strict=True)
+        ]
+        return [self._seen(answer) for answer in self.curator.ask(*queries)]
+
+    def _seen(self, answer: NoisyCounts) -> NormLook:
+        return NormLook(answer, ignored_rows=self.contamination * answer.n_rows)
+
+    def _look(
+        self, forms: Matrix, share: float, purpose: str, *, frame: Matrix | None, every: int
+    ) -> NormHistogram:
+        """Return the query for the lengths of the rows.
 
         Parameters
         ----------
@@ -119,11 +149,9 @@ class Run:
         square[: len(forms)] = forms
         enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
         spent = self.part(min(max(share, enough), self.left / 4))
-        query = NormHistogram(
+        return NormHistogram(
             self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every
         )
-        answer = self.curator.ask(query)
-        return NormLook(answer, ignored_rows=self.contamination * answer.n_rows)
 
     def histogram(self, forms: Matrix, grid: LogNormGrid, share: float, purpose: str) -> NormHistogram:
         """Return the query for a histogram of norms."""

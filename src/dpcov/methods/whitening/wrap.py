@@ -245,8 +245,11 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: fl
         return None
     beside = np.eye(run.d) - vectors.T @ vectors
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
-    rest = _ask_part(run, white, beside, rank, share)
-    along = [_ask_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors]
+    answers = run.curator.ask(
+        _part(run, white, beside, rank, share),
+        *(_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors),
+    )
+    rest, *along = (FineNorms(answer, run.n) for answer in answers)
     inner = rest.radius(directional_count(run, rank))
     clipped = c.CLIPPED_ALONG * even_count(run, run.d)
     reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
@@ -342,10 +345,9 @@ def _ask_norms(run: Run, white: White) -> FineNorms:
     return FineNorms(run.curator.ask(query), run.n)
 
 
-def _ask_part(run: Run, white: White, part: Matrix, rank: int, share: float) -> FineNorms:
-    """Ask for a histogram of the norms of a part of the white rows, among `rank` directions."""
+def _part(run: Run, white: White, part: Matrix, rank: int, share: float) -> NormHistogram:
+    """Return the query for a histogram of the norms of a part of the white rows, among `rank` directions."""
     lattice_map = run.map(part @ white.rows, white.rows)
     grid = fine_grid(math.sqrt(rank) * white.unit, run.n)
     purpose = "histogram along a heavy direction" if rank == 1 else "histogram beside heavy directions"
-    query = NormHistogram(lattice_map, grid, run.part(min(share, run.left / 8)), purpose)
-    return FineNorms(run.curator.ask(query), run.n)
+    return NormHistogram(lattice_map, grid, run.part(min(share, run.left / 8)), purpose)
