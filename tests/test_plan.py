@@ -9,10 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from plan_ranges import ranges
 
 import dpcov
+from dpcov.arrays import Array
 from dpcov.core import resolve_budget
 from dpcov.paper.queries import aggregate_noise_scale
 from dpcov.paper.theory import log_spaced_gaussian, recursive_error
@@ -180,6 +182,10 @@ def test_aggregate_is_available_where_it_would_run_and_names_its_setting() -> No
     [
         ({}, "n_rows"),
         ({"n_rows": 10, "error": 0.1}, "n_rows"),
+        ({"n_rows": 10, "n_units": 10}, "n_rows and n_units"),
+        ({"n_rows": 10, "rows_per_unit": 2}, "rows_per_unit goes with n_units"),
+        ({"n_units": 0}, "n_units"),
+        ({"n_units": 10, "rows_per_unit": 0.5}, "rows_per_unit"),
         ({"n_rows": 0}, "n_rows"),
         ({"n_rows": 10.5}, "n_rows"),
         ({"error": 1.5}, "error"),
@@ -203,3 +209,47 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_an_unknown_method() -> None:
     with pytest.raises(dpcov.ArgumentError, match="whitening"):
         dpcov.plan(n_columns=10, n_rows=10, rho=0.5)["coinpress"]
+
+
+def second_moment_error(rows: Array, ids: Any, n_units: int, rho: float) -> float:
+    made = dpcov.release(
+        rows, rho=rho, privacy_unit=ids, intercept=False, progress=False, rng=np.random.default_rng(0)
+    )
+    whiten = np.linalg.inv(np.linalg.cholesky(rows.T @ rows / n_units))
+    return float(np.abs(np.linalg.eigvalsh(whiten @ made.second_moment().values @ whiten.T) - 1).max())
+
+
+def test_a_plan_for_persons_matches_releases_of_persons() -> None:
+    n, k, d, rho = 4000, 10, 6, 0.5
+    rng = np.random.default_rng(1)
+    stretch = rng.normal(size=(d, d)) * np.logspace(0, -2, d)
+    ids = np.repeat(np.arange(n), k)
+    plan = dpcov.plan(n_units=n, rows_per_unit=k, n_columns=d, rho=rho)
+    independent = second_moment_error(rng.normal(size=(n * k, d)) @ stretch, ids, n, rho)
+    same = second_moment_error(np.repeat(rng.normal(size=(n, d)), k, axis=0) @ stretch, ids, n, rho)
+    # A plan that ignored rows_per_unit would miss one of the two.
+    assert plan.alike > 1.8 * plan["whitening"].error
+    assert 0.7 < independent / plan["whitening"].error < 1.4
+    assert 0.7 < same / plan.alike < 1.4
+
+
+def test_a_plan_for_persons_speaks_of_persons() -> None:
+    plan = dpcov.plan(n_units=10_000, rows_per_unit=8, n_columns=10, epsilon=1, delta=1e-6)
+    text = repr(plan)
+    assert text.startswith(
+        "Someone who knows every other person, and that one person is one of two candidates"
+    )
+    assert "plan: 10,000 persons, 10 columns" in text
+    assert "Persons are taken to have 8 rows each" in text
+    assert f"whitening's error is {100 * plan.alike:.2g}%" in text
+    # Only these protect all rows of a person together.
+    assert [entry.method for entry in plan.entries] == ["whitening", "gaussian"]
+    assert plan.alike == dpcov.plan(n_rows=10_000, n_columns=10, epsilon=1, delta=1e-6)["whitening"].error
+    needed = dpcov.plan(error=0.1, rows_per_unit=8, n_columns=10, epsilon=1, delta=1e-6)
+    assert needed["whitening"].rows < needed.alike
+    assert "needed this many persons" in repr(needed)
+    after = dpcov.plan(
+        n_units=int(needed["whitening"].rows), rows_per_unit=8, n_columns=10, epsilon=1, delta=1e-6
+    )
+    assert after["whitening"].error == pytest.approx(0.1, rel=0.01)
+    assert json.loads(json.dumps(plan.to_dict(), allow_nan=False))["n_units"] == 10_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ import pytest
 
 import dpcov
 from dpcov.core import ArgumentError
+from dpcov.methods import find_method
 from dpcov.report import report_data
 from dpcov.report.words import USUAL_DELTAS, guarantee
 
@@ -30,7 +33,7 @@ def made(visits: pd.DataFrame) -> dpcov.Release:
 def test_it_is_about_all_rows(made: dpcov.Release, visits: pd.DataFrame) -> None:
     assert np.allclose(made.mean().values, visits[["a", "b"]].mean(), atol=0.3)
     assert np.allclose(made.covariance().values, np.cov(visits[["a", "b"]].T, bias=True), atol=0.6)
-    assert float(made.describe().complete_rows) == pytest.approx(len(visits), rel=0.05)
+    assert float(made.describe().rows) == pytest.approx(len(visits), rel=0.05)
 
 
 def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
@@ -41,7 +44,7 @@ def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
     means = tilted.groupby("patient")["a"].mean().mean(), tilted["a"].mean()
     assert abs(means[0] - means[1]) > 1
     assert even.mean().values[0] == pytest.approx(means[0], abs=0.3)
-    assert float(even.describe().complete_rows) == pytest.approx(3000, rel=0.05)
+    assert float(even.describe().rows) == pytest.approx(3000, rel=0.05)
 
 
 def test_the_number_of_rows_is_said_nowhere(made: dpcov.Release, visits: pd.DataFrame) -> None:
@@ -80,3 +83,53 @@ def test_what_cannot_be_said_or_done_is_refused(made: dpcov.Release, visits: pd.
         dpcov.release(visits, rho=1, weighting="unit")
     with pytest.raises(ArgumentError, match="20 patients are too few"):
         dpcov.release(visits[visits["patient"] < 20], rho=0.001, privacy_unit="patient")
+
+
+@pytest.mark.parametrize("method", [one.name for one in dpcov.methods() if one.available])
+def test_a_method_takes_persons_or_refuses_before_anything_is_spent(
+    method: str, visits: pd.DataFrame, tmp_path: Path
+) -> None:
+    if find_method(method).takes_units:
+        assert method in {"whitening", "gaussian"}
+        return
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("visits", rho=1, delta=0.1, privacy_unit="patient")
+    with pytest.raises(ArgumentError, match=f"method '{method}' protects single rows only"):
+        dpcov.release(
+            visits, rho=1, privacy_unit="patient", method=method, ledger=ledger, dataset="visits",
+            allow_unvetted=True,
+        )  # fmt: skip
+    assert ledger.history() == ()
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (dpcov.covering_radius, {"rho": 1}),
+        (dpcov.enclosing_ball, {"rho": 1}),
+        (dpcov.least_eigenvalue, {"m": 10, "epsilon": 1, "delta": 0.01, "radius": 1.0}),
+        (dpcov.subsamplability, {"m": 10, "epsilon": 1, "delta": 0.01, "radius": 1.0}),
+    ],
+)
+def test_what_the_paper_must_be_told_takes_persons_or_refuses(
+    function: Callable[..., Any], options: dict[str, Any], visits: pd.DataFrame, tmp_path: Path
+) -> None:
+    ledger = dpcov.Ledger.create(tmp_path / "budget.db")
+    ledger.add_dataset("visits", rho=2, delta=0.1, privacy_unit="patient")
+    paid: dict[str, Any] = {"ledger": ledger, "dataset": "visits", "privacy_unit": "patient"}
+    if "rho" in options:
+        # They count persons by their joint length.
+        found = function(visits, **options, **paid, rng=np.random.default_rng(0), allow_seeded=True)
+        rows = visits[["a", "b"]] - getattr(found, "centre", 0.0)
+        lengths = np.sqrt((rows**2).sum(axis=1).groupby(visits["patient"]).sum())
+        assert (lengths > found.radius).sum() <= found.outside_at_most
+        assert found.radius < 1.2 * lengths.max()
+        return
+    with pytest.raises(ArgumentError, match="single rows"):
+        function(visits, **options, **paid)
+    assert ledger.account("visits").spent.rho == 0
+
+
+def test_a_column_called_row_is_no_unit(visits: pd.DataFrame) -> None:
+    with pytest.raises(ArgumentError, match='called "row" could be taken for single rows'):
+        dpcov.release(visits.rename(columns={"patient": "row"}), rho=1, privacy_unit="row")

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from dpcov.methods import methods
     from dpcov.paper import theory
     from dpcov.paper.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
-    from dpcov.plan import Plan, plan
+    from dpcov.plan import plan
+    from dpcov.plan_answer import Plan
     from dpcov.release import Release, covariance, release, second_moment
     from dpcov.rivals.compare import Comparison, compare
     from dpcov.sources.encoding import category, date, flag, number
@@ -90,7 +91,8 @@ _HOMES = {
     "dpcov.methods": ["methods"],
     "dpcov.paper": ["theory"],
     "dpcov.paper.parameters": ["covering_radius", "enclosing_ball", "least_eigenvalue", "subsamplability"],
-    "dpcov.plan": ["Plan", "plan"],
+    "dpcov.plan": ["plan"],
+    "dpcov.plan_answer": ["Plan"],
     "dpcov.release": ["Release", "covariance", "release", "second_moment"],
     "dpcov.rivals.compare": ["Comparison", "compare"],
     "dpcov.sources.encoding": ["category", "date", "flag", "number"],

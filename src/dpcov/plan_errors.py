@@ -37,10 +37,16 @@ class Case:
     failure: float
     m: float | None
     limit: PrivacyCost
+    rows_per_unit: float = 1.0
 
     def whitening(self, rows: int) -> float:
-        """Noise of the last release, with Gaussian rows."""
-        predicted = whitening_error(rows, self.d, self.rho, lambda part: float(chdtri(self.d, part)))
+        """Noise of the last release, with Gaussian rows.
+
+        The joint length of k independent rows of a unit is a mean of k squared lengths in the coordinates in
+        which the second moment of a unit is white.
+        """
+        k = self.rows_per_unit
+        predicted = whitening_error(rows, self.d, self.rho, lambda part: float(chdtri(k * self.d, part)) / k)
         # With so few rows the method looks for no directions and makes one release of the rows as they are.
         few = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho)) * self.d > _FEW_ROWS
         return max(predicted, self.gaussian(rows)) if few else predicted
@@ -48,7 +54,7 @@ class Case:
     def gaussian(self, rows: int) -> float:
         """Noise of one release at the radius of the longest row, in the metric of the second moment."""
         values = np.logspace(0, -math.log10(self.condition), self.d)
-        scale = float(np.sum(values**2) / values.sum())
+        scale = float(np.sum(values**2) / values.sum()) / self.rows_per_unit
         # The squared length is about a multiple of a chi-square variable (Satterthwaite).
         squared = scale * float(chdtri(float(values.sum()) / scale, 1 / max(rows, 2)))
         # So many directions are about as small as the least; the rest hardly matter.

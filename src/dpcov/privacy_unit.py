@@ -12,7 +12,8 @@ WEIGHTINGS = ("row", "unit")
 ROW = "row"
 """What is protected where nothing else is said."""
 
-_UNNAMED = "person"
+UNNAMED = "person"
+"""The name of a unit whose ids were given beside the table."""
 
 
 @dataclass(frozen=True)
@@ -66,5 +67,10 @@ def read_unit(privacy_unit: Any, weighting: str) -> tuple[PrivacyUnit | None, Gr
         return None, None
     if isinstance(privacy_unit, str) and not privacy_unit:
         raise ArgumentError("privacy_unit must be the name of a column, or one id for each row.")
-    name = privacy_unit if isinstance(privacy_unit, str) else _UNNAMED
+    if isinstance(privacy_unit, str) and privacy_unit == ROW:
+        raise ArgumentError(
+            'a privacy_unit called "row" could be taken for single rows. Rename the column, or give its '
+            "values, one id for each row."
+        )
+    name = privacy_unit if isinstance(privacy_unit, str) else UNNAMED
     return PrivacyUnit(name, weighting), Grouping(privacy_unit, even=weighting == "unit")

@@ -191,10 +191,10 @@ def test_guesses_lead_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Ledger.open("budget.db").charge("flights", PrivacyCost(Fraction(1, 100), gaussian=True), method="m")
     shown = run("dpcov ledger show budget.db").stdout.splitlines()
     assert shown[0].startswith(
-        "Someone who knows every other row, and that one row is one of two candidates, guesses which"
+        "Someone who knows every other row (or person, if that is protected), and that one is one of two"
     )
     (line,) = [line.split() for line in shown if line.startswith("flights")]
-    assert line[1:3] == ["52.9%", "54%"]
+    assert line[1:4] == ["row", "52.9%", "54%"]
     (account,) = json.loads(run("dpcov ledger show budget.db --json").stdout)["datasets"]
     assert account["total"]["mu"] == pytest.approx(0.2)
     assert account["total"]["guess"] == pytest.approx(0.5398, abs=1e-4)

@@ -39,6 +39,18 @@ def test_json_is_the_plan() -> None:
     assert json.loads(shown) == dpcov.plan(n_rows=10**5, n_columns=21, rho=0.5).to_dict()
 
 
+def test_persons_with_several_rows() -> None:
+    shown = plan("--units 1e5 --rows-per-unit 8 --columns 20 --rho 0.5")
+    expected = dpcov.plan(n_units=10**5, rows_per_unit=8, n_columns=21, rho=0.5)
+    assert shown.startswith("Someone who knows every other person")
+    assert "100,000 persons, 21 columns" in shown
+    assert f"{expected['whitening'].error:.3g}" in shown
+    assert "Persons are taken to have 8 rows each" in shown
+    assert "recursive" not in shown
+    needed = plan("--error 0.1 --rows-per-unit 8 --columns 20 --rho 0.5 --json")
+    assert json.loads(needed) == dpcov.plan(error=0.1, rows_per_unit=8, n_columns=21, rho=0.5).to_dict()
+
+
 def test_a_distribution_is_compared_method_by_method() -> None:
     line = "--distribution pareto --shape 4 --error 0.1 --columns 3 --condition 100 --rho 0.5 --delta 1e-6"
     shown = plan(line)
@@ -71,6 +83,7 @@ def test_every_distribution_of_the_paper_has_a_table(name: str) -> None:
     [
         ("--distribution parto --error 0.1 --rho 1 --delta 1e-6", "Did you mean 'pareto'"),
         ("--distribution pareto --rows 100 --rho 1 --delta 1e-6", "give --error, not --rows"),
+        ("--distribution pareto --units 9 --error 0.1 --rho 1 --delta 1e-6", "give --error, not --rows"),
         ("--distribution pareto --error 0.1 --rho 1", "need a delta"),
         ("--distribution pareto --error 0.1 --delta 1e-6", "rho"),
         ("--distribution pareto --error 2 --rho 1 --delta 1e-6", "error must lie strictly between 0 and 1"),
@@ -91,6 +104,8 @@ def test_wrong_arguments() -> None:
         "--columns 20 --rho 1",
         "--columns 20 --rho 1 --rows 10 --error 0.1",
         "--columns 20 --rows 10",
+        "--columns 20 --rho 1 --rows 10 --units 10",
+        "--columns 20 --rho 1 --rows 10 --rows-per-unit 2",
         "--columns 2.5 --rows 10 --rho 1",
         "--rows 10 --rho 1",
         "--columns 20 --error 2 --rho 1",

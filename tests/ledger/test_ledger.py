@@ -159,7 +159,7 @@ def test_an_unknown_dataset_is_named_with_a_guess(ledger: Ledger) -> None:
         "REPLACE INTO entry SELECT number, dataset, kind, settles, 0, 0, 1, '', '', '', '', 1 FROM entry",
         "UPDATE dataset SET rho = '100'",
         "DELETE FROM dataset",
-        "INSERT OR REPLACE INTO dataset SELECT key, name, '9', delta, NULL, NULL, user, time, 1 FROM dataset",
+        "INSERT OR REPLACE INTO dataset SELECT key, name, 9, delta, 1, 1, user, time, 1, 1 FROM dataset",
     ],
 )
 def test_rows_never_change(ledger: Ledger, statement: str) -> None:
@@ -212,8 +212,8 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
 
 def test_another_version_is_refused(ledger: Ledger) -> None:
     with closing(sqlite3.connect(ledger.path)) as raw:
-        raw.execute("PRAGMA user_version = 3")
-    with pytest.raises(LedgerError, match=r"version 3 .* reads up to 2"):
+        raw.execute("PRAGMA user_version = 4")
+    with pytest.raises(LedgerError, match=r"version 4 .* reads up to 3"):
         Ledger.open(ledger.path)
 
 
@@ -365,6 +365,7 @@ def first_format(path: Path) -> None:
             if trigger.startswith("dataset"):
                 raw.execute("UPDATE dataset SET rho = ?", (str(old.rho),))
             raw.execute(definition)
+        raw.execute("ALTER TABLE dataset DROP COLUMN unit")
         for table in ("dataset", "entry"):
             raw.execute(f"ALTER TABLE {table} DROP COLUMN gaussian")
         raw.execute("PRAGMA user_version = 1")
@@ -396,7 +397,7 @@ def test_a_ledger_of_the_first_format_takes_charges_and_keeps_its_lines(tmp_path
     assert [entry.cost.gaussian for entry in ledger.history("old")] == [False, True, False]
     assert ledger.account("old").spent == PrivacyCost(half + half / 2 + half / 4)
     with closing(sqlite3.connect(ledger.path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (2,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (3,)
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             raw.execute("UPDATE entry SET gaussian = 1")
 

@@ -15,7 +15,7 @@ from dpcov.cli.output import amount, cost_fields, print_json, print_table, print
 from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.guessing import greatest_guess, guessing_sentence, percent
 from dpcov.ledger import Account, Entry, Ledger
-from dpcov.ledger.book import opening_total
+from dpcov.ledger.book import opening_total, unit_name
 from dpcov.report.words import rounded_up
 
 ledger = typer.Typer(
@@ -35,8 +35,9 @@ ledger = typer.Typer(
 )
 
 _GUESSES = (
-    "Someone who knows every other row, and that one row is one of two candidates, guesses which at most "
-    "this often: now, from all that was released, and in the end, once all is spent. A coin gets 50%."
+    "Someone who knows every other row (or person, if that is protected), and that one is one of two "
+    "candidates, guesses which at most this often: now, from all that was released, and in the end, once all "
+    "is spent. A coin gets 50%."
 )
 
 File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, such as budget.db.")]
@@ -64,6 +65,13 @@ def create(
             "none by default.",
         ),
     ] = Fraction(0),
+    privacy_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Whose rows are protected together, such as patient: releases must name the same.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Open an account for a dataset; the file is made if it does not exist.
@@ -76,15 +84,22 @@ def create(
     ```
     """
     opening_total(rho=rho, mu=mu, epsilon=epsilon, delta=delta, delta_share=delta_share)
+    unit_name(privacy_unit)
     if not dataset.strip():
         raise ArgumentError("dataset must have a name.")
     book = Ledger.open(path) if path.exists() else Ledger.create(path)
-    account = book.add_dataset(dataset, rho=rho, mu=mu, epsilon=epsilon, delta=delta, delta_share=delta_share)
+    account = book.add_dataset(
+        dataset, rho=rho, mu=mu, epsilon=epsilon, delta=delta, delta_share=delta_share,
+        privacy_unit=privacy_unit,
+    )  # fmt: skip
     if as_json:
         print_json({"ledger": str(path), **account_fields(account)})
     else:
-        print_text(f"{path}: '{account.name}' may spend {describe(account.total, account)} in total.")
-        print_text(guessing_sentence(account.total))
+        print_text(
+            f"{path}: '{account.name}' may spend {describe(account.total, account)} in total, "
+            f"for each {account.unit}."
+        )
+        print_text(guessing_sentence(account.total, account.unit))
 
 
 @ledger.command()
@@ -104,6 +119,7 @@ def show(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> 
     rows = [
         (
             account.name,
+            account.unit,
             percent(greatest_guess(account.spent)),
             percent(greatest_guess(account.total)),
             amount(account.total.rho),
@@ -118,6 +134,7 @@ def show(path: File, *, dataset: AnyDataset = None, as_json: AsJson = False) -> 
     print_text(_GUESSES)
     header = (
         "dataset",
+        "protects each",
         "guessed now",
         "in the end",
         "total rho",
@@ -197,6 +214,7 @@ def account_fields(account: Account) -> dict[str, Any]:
         asked = {"epsilon": float(account.asked[0]), "delta": float(account.asked[1])}
     return {
         "dataset": account.name,
+        "protected": account.unit,
         "total": cost_fields(account.total),
         "asked": asked,
         "spent": cost_fields(account.spent),

@@ -14,11 +14,11 @@ from dpcov.cli.chart import log_chart
 from dpcov.cli.failures import reported
 from dpcov.cli.output import page_width, print_json, print_table, print_text
 from dpcov.cli.plan_distribution import Asked, compare_distribution, show_comparison
-from dpcov.core import ArgumentError, PrivacyCost
-from dpcov.guessing import guessing_sentence
+from dpcov.core import ArgumentError
 from dpcov.methods import find_method
 from dpcov.paper.theory.comparison import RATE
 from dpcov.paper.theory.named import DISTRIBUTIONS
+from dpcov.privacy_unit import ROW
 
 _CHART_POINTS = 9
 _CHART_SPAN = 100.0
@@ -35,6 +35,20 @@ def plan(
         int | None,
         typer.Option(
             parser=read_whole, metavar="COUNT", help="How many rows: predicts the error of each method."
+        ),
+    ] = None,
+    units: Annotated[
+        int | None,
+        typer.Option(
+            parser=read_whole,
+            metavar="COUNT",
+            help="How many persons, if all rows of each are protected together: instead of rows.",
+        ),
+    ] = None,
+    rows_per_unit: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=read_number, metavar="NUMBER", help="How many rows a person has on average; 1 by default."
         ),
     ] = None,
     error: Annotated[
@@ -79,6 +93,7 @@ def plan(
     ```text
     dpcov plan --rows 1e6 --columns 20 --epsilon 1 --delta 1e-6
     dpcov plan --error 0.1 --columns 20 --epsilon 1 --delta 1e-6
+    dpcov plan --units 1e5 --rows-per-unit 8 --columns 20 --epsilon 1 --delta 1e-6
     ```
 
     With --distribution the answer is the paper's comparison (its equation 1 and Appendix D): the rows that
@@ -92,7 +107,7 @@ def plan(
     if columns < 1:
         raise ArgumentError(f"--columns must be at least 1, got {columns}.")
     if distribution is not None:
-        if error is None or rows is not None:
+        if error is None or any(given is not None for given in (rows, units, rows_per_unit)):
             raise ArgumentError("--distribution says how many rows an error needs: give --error, not --rows.")
         asked_law = Asked(distribution, columns, to_float(error, "--error"), condition, shape, bound)
         found = compare_distribution(asked_law, rho=rho, mu=mu, epsilon=epsilon, delta=delta)
@@ -101,44 +116,57 @@ def plan(
     for name, given in (("--shape", shape), ("--bound", bound)):
         if given is not None:
             raise ArgumentError(f"{name} goes with --distribution pareto or pareto-beside: give it too.")
-    if (rows is None) == (error is None):
-        raise ArgumentError("Give either --rows, to learn the error, or --error, to learn the rows.")
+    if sum(given is not None for given in (rows, units, error)) != 1:
+        raise ArgumentError(
+            "Give one of --rows and --units (persons), to learn the error, or --error, to learn how many "
+            "it needs."
+        )
     # A release adds a constant column.
     asked: dict[str, Any] = {
         "n_columns": columns + 1, "rho": rho, "mu": mu, "epsilon": epsilon, "delta": delta,
         "condition": condition,
+        "rows_per_unit": None if rows_per_unit is None else to_float(rows_per_unit, "--rows-per-unit"),
     }  # fmt: skip
-    answer = dpcov.plan(n_rows=rows, error=None if error is None else to_float(error, "--error"), **asked)
+    answer = dpcov.plan(
+        n_rows=rows, n_units=units, error=None if error is None else to_float(error, "--error"), **asked
+    )
     if as_json:
         print_json(answer.to_dict())
         return
     show_plan(answer)
-    centre = rows or answer["whitening"].rows
+    centre = answer.size or answer["whitening"].rows
     if math.isfinite(centre):
-        print_text(_chart(centre, asked))
+        print_text(_chart(centre, answer.unit, asked))
 
 
 def show_plan(answer: dpcov.Plan) -> None:
     """Print a plan as a table."""
-    by_rows = answer.n_rows is not None
-    header = ("method", "error" if by_rows else "rows needed", "known from", "assumes", "dpcov runs it")
+    sized = answer.size is not None
+    header = (
+        "method",
+        "error" if sized else f"{answer.unit}s needed",
+        "known from",
+        "assumes",
+        "dpcov runs it",
+    )
     lines = [
         (
             entry.method,
-            _error(entry.error) if by_rows else _rows(entry.rows),
+            _error(entry.error) if sized else _rows(entry.rows),
             entry.basis,
             entry.assumes,
             f"yes, {find_method(_registered(entry.method)).status}" if entry.available else "no",
         )
         for entry in answer.entries
     ]
-    asked = f"{answer.n_rows:,} rows" if answer.n_rows is not None else f"error {answer.error:g}"
+    asked = f"{answer.size:,} {answer.unit}s" if answer.size is not None else f"error {answer.error:g}"
     budget = f"mu = {answer.mu:.4g}, rho = {answer.rho:.4g}"
     if answer.epsilon is not None:
         budget += f" (epsilon = {answer.epsilon:.4g}, delta = {answer.delta:g})"
-    print_text(guessing_sentence(PrivacyCost(Fraction(answer.rho), gaussian=True)))
+    print_text(answer.promise())
     print_table(f"{asked}, {answer.n_columns} columns with the constant one, {budget}", header, lines)
-    print_text(answer.describe_ranges())
+    for line in (*answer.describe_persons(), answer.describe_ranges()):
+        print_text(line)
 
 
 def _registered(name: str) -> str:
@@ -146,12 +174,13 @@ def _registered(name: str) -> str:
     return name.removesuffix("-paper")
 
 
-def _chart(centre: float, asked: dict[str, Any]) -> str:
+def _chart(centre: float, unit: str, asked: dict[str, Any]) -> str:
     steps = [_CHART_SPAN ** (2 * k / (_CHART_POINTS - 1) - 1) for k in range(_CHART_POINTS)]
-    plans = [dpcov.plan(n_rows=max(2, round(centre * step)), **asked) for step in steps]
+    counted = "n_rows" if unit == ROW else "n_units"
+    plans = [dpcov.plan(**{counted: max(2, round(centre * step))}, **asked) for step in steps]
     series = {
         entry.method: [
-            (float(one.n_rows or 0), one[entry.method].error)
+            (float(one.size or 0), one[entry.method].error)
             for one in plans
             if one[entry.method].error < _LARGEST_CHARTED_ERROR
         ]
@@ -159,7 +188,7 @@ def _chart(centre: float, asked: dict[str, Any]) -> str:
         # Rates leave their constants out: a curve of one says nothing beside those of errors.
         if entry.available and entry.basis != RATE
     }
-    return log_chart(series, x="rows", y="error", width=min(60, max(20, page_width() - 18)))
+    return log_chart(series, x=f"{unit}s", y="error", width=min(60, max(20, page_width() - 18)))
 
 
 def _error(value: float) -> str:

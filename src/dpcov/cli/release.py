@@ -39,7 +39,8 @@ from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.release import NOTHING_USABLE
 from dpcov.report.words import rounded_up, weakness
 from dpcov.sources import Grouping, open_source
-from dpcov.sources.encoding import Schema, declared, read_schema
+from dpcov.sources.encoding import Columns, Schema, declared, read_schema
+from dpcov.sources.encoding.ids import with_ids, without_id
 from dpcov.sources.sql import QueryResult, is_database, run_query
 
 _BYTES_PER_ENTRY = 32
@@ -97,6 +98,13 @@ def release(
             metavar="A,B", help="Products, powers and logarithms of columns: age^2,age:sex,log(income)."
         ),
     ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="What answers rest on: complete rows, or pairwise on those in which both columns are there.",
+        ),
+    ] = None,
     privacy_unit: Annotated[
         str | None,
         typer.Option(
@@ -147,7 +155,8 @@ def release(
     """Release the private second-moment matrix of a table.
 
     One release answers any linear question: means, covariances, correlations, PCA, regressions. Rows with a
-    missing value count as zeros. What was charged stays charged, even if the release fails half-way.
+    missing value are left out, unless --missing pairwise says otherwise. What was charged stays charged, even
+    if the release fails half-way.
 
     ```text
     dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov
@@ -172,6 +181,7 @@ def release(
             read_bounds(bounds or []),
             read_names(terms or []),
             None if schema is None else read_schema(schema),
+            missing,
         ),
         method=method,
         options=options,
@@ -256,7 +266,12 @@ class _Wanted:
 
     def n_columns(self) -> int:
         """Return how many columns there will be, without the constant."""
-        return len(open_source(self.data, self.columns, self.unit()[1]).columns)
+        grouping = self.unit()[1]
+        # Nothing is sorted for this.
+        columns: Columns = self.columns
+        if grouping is not None and grouping.column is not None:
+            columns = with_ids(columns, grouping.column, even=grouping.even)
+        return len(without_id(open_source(self.data, columns).encoding).columns)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:
@@ -276,16 +291,17 @@ def _options(given: list[str] | None) -> dict[str, Any]:
 
 def _show_plan(wanted: _Wanted, *, as_json: bool) -> None:
     cost = wanted.limit()
+    unit, grouping = wanted.unit()
+    named = ROW if unit is None else unit.name
     account = None
     if wanted.ledger is not None:
         if wanted.dataset is None:
             raise ArgumentError("--ledger needs --dataset as well: the name that the budget is kept under.")
-        account = wanted.ledger.check(wanted.dataset, cost)
-    unit, grouping = wanted.unit()
-    named = ROW if unit is None else unit.name
+        account = wanted.ledger.check(wanted.dataset, cost, unit=named)
     source = open_source(wanted.data, wanted.columns, grouping)
     n_columns = len(source.columns) + wanted.intercept
-    plan = dpcov.plan(n_rows=source.n_rows, n_columns=n_columns, **wanted.budget)
+    size = {"n_rows" if unit is None else "n_units": source.n_rows}
+    plan = dpcov.plan(n_columns=n_columns, **size, **wanted.budget)
     if as_json:
         print_json(
             {
@@ -325,7 +341,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
                 "protected": ROW if result.unit is None else result.unit.name,
                 "units": result.n_units,
                 "columns": list(result.columns),
-                "complete": result.complete_share,
+                "missing": wanted.columns.missing,
+                "share_of_rows": result.share_of_rows,
                 "method": result.method,
                 "vetted": find_method(result.method).vetted,
                 "private": result.receipt.private,
@@ -336,8 +353,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
         return
     named = ROW if result.unit is None else result.unit.name
     print_text(f"Release: {output} ({result.n_units:,} {named}s, {len(result.columns)} columns)")
-    if result.complete_share:
-        print_text(f"Rows:    {result.complete_share}")
+    if result.share_of_rows:
+        print_text(f"Rows:    {result.share_of_rows}")
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")

@@ -9,7 +9,8 @@ from datetime import datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from dpcov.core import LedgerError, PrivacyCost
+from dpcov.core import BudgetError, LedgerError, PrivacyCost
+from dpcov.privacy_unit import ROW, UNNAMED
 
 NOTHING = PrivacyCost(Fraction(0))
 
@@ -36,6 +37,8 @@ class Account:
         Who opened the account: the operating system's name for the process's owner.
     time : datetime
         When, in UTC by the machine's clock.
+    unit : str
+        What all its releases protect: "row", or whose rows are protected together, such as "patient".
 
     Examples
     --------
@@ -55,11 +58,26 @@ class Account:
     private: bool
     user: str
     time: datetime
+    unit: str = ROW
 
     @property
     def remaining(self) -> PrivacyCost:
         """The part of the total that may still be spent; nothing if the account is closed."""
         return NOTHING if self.closed else self.total - self.spent
+
+    def check_unit(self, unit: str) -> None:
+        """Raise a `BudgetError` if a release that protects each `unit` cannot be paid from this account."""
+        if unit == self.unit:
+            return
+        here, asked = (f"each {name}" if name != ROW else "each row by itself" for name in (self.unit, unit))
+        if self.unit == ROW:
+            mend = "leave out privacy_unit, or open a dataset with it"
+        else:
+            mend = f'give privacy_unit="{self.unit}" ("{UNNAMED}" is the name of ids beside a table)'
+        raise BudgetError(
+            f"dataset '{self.name}' protects {here}, this release {asked}: what they spend does not add up. "
+            f"Nothing was spent; {mend}."
+        )
 
 
 @dataclass(frozen=True)

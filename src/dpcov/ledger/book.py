@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dpcov.checks import did_you_mean
 from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost, resolve_budget
@@ -19,8 +20,12 @@ from dpcov.core.budget import as_fraction
 from dpcov.ledger.accounts import NOTHING, Account, Entry, OpenCharge, rounded
 from dpcov.ledger.file import LedgerFile
 from dpcov.ledger.shown import accounts_table
+from dpcov.privacy_unit import ROW
 
 _LONGEST_TEXT = 500
+# The last columns of a dataset in formats that did not have them: not Gaussian, and for rows.
+_BEFORE: tuple[Any, ...] = (0, ROW)
+_FIRST_COLUMNS = 8
 
 
 class Ledger:
@@ -31,7 +36,7 @@ class Ledger:
     *Formal guarantee.* At any time, for every dataset, the costs of all queries answered by releases that
     named this ledger and dataset add up to at most what the ledger shows as spent, and that is at most the
     total. So everything released is delta-approximate rho-zCDP for the total, for tables that differ in one
-    row (``docs/ledger.md``).
+    row, or in all rows of one unit if the dataset was opened with a `privacy_unit` (``docs/ledger.md``).
 
     Examples
     --------
@@ -90,13 +95,15 @@ class Ledger:
         epsilon: Number | None = None,
         delta: Number | None = None,
         delta_share: Number = 0,
+        privacy_unit: str | None = None,
     ) -> Account:
         """Open an account: `epsilon` with `delta`, or `mu`, or `rho` (and `delta` for methods that need one).
 
         With `epsilon` or `mu` it is for methods whose noise is all Gaussian, as the default's is: they get
         the most from an epsilon. With `rho`, or with a `delta_share`, it is for all methods. `delta_share` is
         the share of `delta` kept for methods that need one of their own, such as "unbounded"; the rest turns
-        `epsilon` into rho.
+        `epsilon` into rho. With a `privacy_unit`, such as "patient", the total is for all rows of each
+        together: releases must then name the same unit, and those that protect single rows are refused.
 
         The total can never be changed: raising it later would break the promise made to the people
         in the dataset.
@@ -107,12 +114,13 @@ class Ledger:
             asked = (str(as_fraction(epsilon, "epsilon")), str(as_fraction(delta, "delta")))
         key, name = dataset_key(name), one_line(name, "dataset")
         values = (
-            key, name, str(total.rho), str(total.delta), *asked, _user(), _now(), int(total.gaussian)
+            key, name, str(total.rho), str(total.delta), *asked, _user(), _now(), int(total.gaussian),
+            unit_name(privacy_unit),
         )  # fmt: skip
         with self._file.writing() as rows:
             if rows.execute("SELECT 1 FROM dataset WHERE key = ?", (key,)).fetchone():
                 raise LedgerError(f"{self.path} already has a dataset '{name}'; its total cannot be changed.")
-            rows.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            rows.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.account(name)
 
     def accounts(self) -> tuple[Account, ...]:
@@ -147,15 +155,22 @@ class Ledger:
                 self._append(rows, account.name, "close", NOTHING)
         return self.account(dataset)
 
-    def check(self, dataset: str, cost: PrivacyCost) -> Account:
+    def check(self, dataset: str, cost: PrivacyCost, *, unit: str = ROW) -> Account:
         """Raise what `charge` would raise, and charge nothing."""
         with self._file.reading() as rows:
-            return self._affordable(rows, dataset, cost)
+            return self._affordable(rows, dataset, cost, unit)
 
     def charge(
-        self, dataset: str, cost: PrivacyCost, *, method: str, purpose: str = "", private: bool = True
+        self,
+        dataset: str,
+        cost: PrivacyCost,
+        *,
+        method: str,
+        purpose: str = "",
+        private: bool = True,
+        unit: str = ROW,
     ) -> OpenCharge:
-        """Charge `cost`, or raise and charge nothing.
+        """Charge `cost` for a release that protects each `unit`, or raise and charge nothing.
 
         Returns
         -------
@@ -163,7 +178,7 @@ class Ledger:
             Once the line is on the disk. Who holds it, and nobody else, can settle the charge.
         """
         with self._file.writing() as rows:
-            account = self._affordable(rows, dataset, cost)
+            account = self._affordable(rows, dataset, cost, unit)
             number = self._append(
                 rows, account.name, "charge", cost, method=method, purpose=purpose, private=private
             )
@@ -189,14 +204,16 @@ class Ledger:
             )  # fmt: skip
 
     def _account(self, rows: sqlite3.Connection, dataset: str) -> Account:
+        found: tuple[Any, ...] | None
         found = rows.execute("SELECT * FROM dataset WHERE key = ?", (dataset_key(dataset),)).fetchone()
         if found is None:
             raise LedgerError(self._no_such(rows, dataset))
-        # A ledger of the first format that is only read has no last column: nothing is Gaussian.
-        _, name, rho, delta, asked_epsilon, asked_delta, user, time, *gaussian = found
+        # A ledger of an earlier format that is only read lacks the last columns.
+        line: list[Any] = [*found, *_BEFORE[len(found) - _FIRST_COLUMNS :]]
+        _, name, rho, delta, asked_epsilon, asked_delta, user, time, gaussian, unit = line
         try:
             entries = self._entries(rows, name)
-            total = PrivacyCost(Fraction(rho), Fraction(delta), gaussian == [1])
+            total = PrivacyCost(Fraction(rho), Fraction(delta), bool(gaussian))
             asked = None if asked_epsilon is None else (Fraction(asked_epsilon), Fraction(asked_delta))
             added = datetime.fromisoformat(time)
         except ValueError:
@@ -213,6 +230,7 @@ class Ledger:
             private=all(entry.private for entry in entries),
             user=user,
             time=added,
+            unit=unit,
         )
 
     def _entries(self, rows: sqlite3.Connection, name: str) -> tuple[Entry, ...]:
@@ -233,7 +251,7 @@ class Ledger:
             for number, _, kind, settles, rho, delta, private, method, purpose, user, time, *gaussian in found
         )
 
-    def _affordable(self, rows: sqlite3.Connection, dataset: str, cost: PrivacyCost) -> Account:
+    def _affordable(self, rows: sqlite3.Connection, dataset: str, cost: PrivacyCost, unit: str) -> Account:
         if not NOTHING.fits_within(cost):
             raise ArgumentError(f"a charge cannot be negative, got {cost}.")
         account = self._account(rows, dataset)
@@ -242,6 +260,7 @@ class Ledger:
                 f"dataset '{account.name}' is closed: nothing more can be released. Nothing was spent. "
                 f"See its history: {self._command('history', account.name)}"
             )
+        account.check_unit(unit)
         if account.total.gaussian and not (cost.gaussian or cost.delta):
             raise BudgetError(
                 f"dataset '{account.name}' was opened for methods whose noise is all Gaussian, such as "
@@ -347,6 +366,19 @@ def dataset_key(name: str) -> str:
     if not key:
         raise ArgumentError("dataset must have a name.")
     return key
+
+
+def unit_name(privacy_unit: str | None) -> str:
+    """Return what is protected where `privacy_unit` was given, or raise an `ArgumentError`."""
+    if privacy_unit is None:
+        return ROW
+    name = one_line(privacy_unit, "privacy_unit")
+    if not name or name == ROW:
+        raise ArgumentError(
+            f'privacy_unit must name whose rows are protected together, such as "patient"; got {name!r}. '
+            "Leave it out to protect each row by itself."
+        )
+    return name
 
 
 def one_line(text: str, argument: str) -> str:

@@ -13,6 +13,7 @@ from typing import Self
 from dpcov.core import ArgumentError, Budget, BudgetError, Charge, LedgerError, NoAnswerError, PrivacyCost
 from dpcov.ledger.accounts import OpenCharge
 from dpcov.ledger.book import Ledger, one_line
+from dpcov.privacy_unit import ROW
 
 
 class LedgerBudget(Budget):
@@ -32,12 +33,14 @@ class LedgerBudget(Budget):
         method: str,
         purpose: str,
         private: bool,
+        unit: str = ROW,
     ) -> None:
         limit = _without_a_hair(limit, ledger.remaining(dataset))
         super().__init__(limit)
         self._ledger = ledger
-        self._dataset = ledger.check(dataset, limit).name
+        self._dataset = ledger.check(dataset, limit, unit=unit).name
         self._method = method
+        self._unit = unit
         self._purpose = one_line(purpose, "purpose")
         self._private = private
         self._paying = threading.Lock()
@@ -56,6 +59,7 @@ class LedgerBudget(Budget):
                     method=self._method,
                     purpose=self._purpose,
                     private=self._private,
+                    unit=self._unit,
                 )
 
     def __enter__(self) -> Self:
@@ -108,8 +112,11 @@ def budget_for(
     purpose: str,
     private: bool,
     allow_seeded: bool,
+    unit: str = ROW,
 ) -> AbstractContextManager[Budget]:
     """Return a release's budget, closed on leaving, paid for by `ledger` if there is one.
+
+    The release protects each `unit`, and so must the dataset of the ledger.
 
     Examples
     --------
@@ -139,7 +146,7 @@ def budget_for(
             "or give allow_seeded=True to have it charged and marked as not private."
         )
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return LedgerBudget(limit, book, dataset, method=method, purpose=purpose, private=private)
+    return LedgerBudget(limit, book, dataset, method=method, purpose=purpose, private=private, unit=unit)
 
 
 def _without_a_hair(limit: PrivacyCost, left: PrivacyCost) -> PrivacyCost:

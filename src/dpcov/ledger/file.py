@@ -14,11 +14,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dpcov.core import LedgerError
 
 _APPLICATION = 0x6470636F  # "dpco"
-_VERSION = 2
+_VERSION = 3
 _PATIENCE_SECONDS = 60.0
 
 _SCHEMA = """
@@ -31,7 +32,8 @@ CREATE TABLE dataset (
     asked_delta TEXT,
     user TEXT NOT NULL,
     time TEXT NOT NULL,
-    gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1))
+    gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1)),
+    unit TEXT NOT NULL DEFAULT 'row'
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -58,8 +60,10 @@ BEGIN SELECT RAISE(ABORT, 'the dataset is closed'); END;
 _SECOND_FORMAT = (
     "ALTER TABLE dataset ADD COLUMN gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1))",
     "ALTER TABLE entry ADD COLUMN gaussian INTEGER NOT NULL DEFAULT 0 CHECK (gaussian IN (0, 1))",
-    "PRAGMA user_version = 2",
 )
+# Up to the second every dataset protected its rows.
+_THIRD_FORMAT = ("ALTER TABLE dataset ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'",)
+_LATER_FORMATS = {2: _SECOND_FORMAT, 3: _THIRD_FORMAT}
 
 # INSERT OR REPLACE deletes without firing a DELETE trigger, hence the last one of each.
 _APPEND_ONLY = """
@@ -132,9 +136,11 @@ class LedgerFile:
         """Open the file, checked, as its only writer; on leaving, all is on the disk or nothing is."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if _pragma(connection, "user_version") == 1:
-                for statement in _SECOND_FORMAT:
+            version = _pragma(connection, "user_version")
+            for later, statements in _LATER_FORMATS.items():
+                for statement in statements if version < later else ():
                     connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
             yield connection
             connection.execute("COMMIT")
 
@@ -172,7 +178,7 @@ class LedgerFile:
         if _pragma(connection, "application_id") != _APPLICATION:
             raise LedgerError(f"{self.path} is not a dpcov ledger.")
         version = _pragma(connection, "user_version")
-        if version not in (1, _VERSION):
+        if not 1 <= version <= _VERSION:
             raise LedgerError(
                 f"{self.path} has version {version} of the ledger's format; this dpcov reads up to "
                 f"{_VERSION}. Install the dpcov that made it."
@@ -214,7 +220,7 @@ def _make_durable(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> object:
+def _pragma(connection: sqlite3.Connection, name: str) -> Any:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
 
 

@@ -11,10 +11,21 @@ from dpcov.tables import html_table
 
 def accounts_table(path: str, accounts: Sequence[Account]) -> str:
     """Return what each dataset may spend, has spent and has left, as HTML."""
-    head = ["dataset", "opened with", "spent", "total rho", "spent rho", "rho left", "delta left", "state"]
+    head = [
+        "dataset",
+        "protects each",
+        "opened with",
+        "spent",
+        "total rho",
+        "spent rho",
+        "rho left",
+        "delta left",
+        "state",
+    ]
     lines = [
         [
             account.name,
+            account.unit,
             _asked(account),
             f"{float(account.spent.rho / account.total.rho):.1%}" if account.total.rho else "",
             _amount(account.total.rho),

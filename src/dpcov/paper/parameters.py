@@ -89,7 +89,8 @@ def covering_radius(
     -----
     *Formal guarantee.* `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for replacing one row. With
     probability 0.99 at most ``outside_at_most`` rows are longer, and the radius is at most 1.1 times the
-    length of the longest row. Rows with a missing or infinite value count as rows of zeros.
+    length of the longest row. Rows with a missing or infinite value count as rows of zeros. With
+    `privacy_unit` it is about persons and the joint length of their rows, ``sqrt(sum |x|^2)``.
 
     Examples
     --------
@@ -132,7 +133,8 @@ def enclosing_ball(
     Notes
     -----
     *Formal guarantee.* `rho`-zCDP, `mu`-GDP or (`epsilon`, `delta`)-DP, for replacing one row. With
-    probability 0.99 at most ``outside_at_most`` rows lie outside: n - t, and as many as noise hides.
+    probability 0.99 at most ``outside_at_most`` rows lie outside: n - t, and as many as noise hides. With
+    `privacy_unit` it is about persons and the joint distance of their rows, ``sqrt(sum |x - c|^2)``.
 
     Examples
     --------
