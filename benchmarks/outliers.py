@@ -111,7 +111,7 @@ def measure(runs: int) -> Iterator[dict[str, Any]]:
 
 def draw(lines: list[dict[str, Any]]) -> None:
     """Draw both eigenvalues over the share, one panel for each kind."""
-    figure, panels = plt.subplots(1, len(KINDS), figsize=(9.5, 4), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(1, len(KINDS), figsize=(9.5, 4), layout="constrained")
     titles = {"kept": "outliers that keep the condition", "broken": "outliers 100 times beyond it"}
     for panel, kind in zip(panels, KINDS, strict=True):
         panel.axhline(8 / 7, color="0.6", linestyle=":", linewidth=1, label="8/7")
