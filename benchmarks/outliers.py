@@ -125,7 +125,7 @@ def draw(lines: list[dict[str, Any]]) -> None:
                 panel.plot(shares, values, style, color=f"C{number}", markersize=4, linewidth=1, label=label)
         panel.set(xscale="log", yscale="log", xlabel="share of outliers", title=titles[kind])
     panels[0].set_ylabel("largest (solid) and least (dashed) eigenvalue,\nin the metric of the inliers")
-    panels[0].legend(frameon=False, fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=6)
     figure.savefig(RESULTS / "outliers.png", dpi=120, metadata={"Software": None})
     plt.close(figure)
 

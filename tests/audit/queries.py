@@ -354,8 +354,8 @@ QUERIES: dict[str, tuple[Case, ...]] = {
              COMMON, "one of 6 equal rows"),
     ),
     "query FirstAgreement": (
-        # With 38 of 1,100 groups unlike the others the sum is just at its threshold, with 39 just below. Of one
-        # answer, yes or no, noise that is the same in every run would hardly ever show.
+        # With 38 of 1,100 groups unlike the others the sum is just at its threshold, with 39 just below.
+        # Noise that is the same in every run would hardly ever show in one answer, yes or no.
         Case("search for m", _first_agreement, np.vstack([ones(1062), 0.1 * ones(38)]),
              np.vstack([ones(1061), 0.1 * ones(39)]), Claim(epsilon=EPSILON), FEW_RUNS,
              ("hardly any noise", "a tenth of the noise"), "one group at the threshold moves"),
