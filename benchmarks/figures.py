@@ -51,7 +51,7 @@ def short(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}g}"
 
 
-_ACCURACY_CASES = {
+ACCURACY_CASES = {
     "gaussian-d10-n100000-cond1": "Gaussian, d = 10, n = 100,000, condition 1",
     "gaussian-d10-n100000-cond1e6": "the same, condition 1e6",
     "gaussian-d10-n100000-cond1e12": "the same, condition 1e12",
@@ -68,7 +68,7 @@ def accuracy_table() -> str:
     """Return errors of single tables, beside noise on the Gram matrix, the paper and the oracle."""
     found = results("accuracy").query("rho == 0.5").set_index("case")
     lines = []
-    for case, title in _ACCURACY_CASES.items():
+    for case, title in ACCURACY_CASES.items():
         measured = found.loc[case]
         ours = short(measured["error"])
         best = measured["error"] < 0.99 * min(measured["analyze_gauss"], measured["paper"])

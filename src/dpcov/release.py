@@ -164,6 +164,7 @@ class Release(AsksMoments, AsksModels):
             self.losses,
             _rows_beyond(self.diagnostics, self._named),
             grouped=self.unit is not None,
+            even=self.unit is not None and self.unit.even,
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,11 @@ import numpy as np
 from dpcov.linear.answers import Answer, RootAnswer
 from dpcov.linear.questions import Questions
 from dpcov.tables import html_table, make_frame, number, text_table
+
+_MANY_ROWS = (
+    "Where some have many more rows than others, theirs count less once they are clipped: there may be a few "
+    "per cent more rows than the interval says."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +72,7 @@ class Description:
         lines = [[name, *map(number, row)] for name, row in zip(names, numbers, strict=True)]
         lower, upper = (float(end[0]) for end in self.complete_rows.interval())
         title = f"about {float(self.complete_rows):,.0f} complete rows ({lower:,.0f} to {upper:,.0f})"
-        return title, head, lines, list(self.mean.notes)
+        return title, head, lines, list(dict.fromkeys((*self.complete_rows.notes, *self.mean.notes)))
 
 
 def describe(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> Description:
@@ -86,7 +92,9 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     value = np.array([questions.complete_rows])
     name = "complete rows"
     limits = (0.0, questions.most_rows)
-    return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)
+    # The law of what clipping took from the constant is that of single rows, which have one each.
+    notes = (_MANY_ROWS,) if questions.losses and math.isinf(questions.most_rows) else ()
+    return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits, notes=notes)
 
 
 def complete_share(questions: Questions, *, of_rows: bool = True) -> str:

@@ -60,6 +60,8 @@ class Questions:
     grouped : bool
         Whether rows come in units of several: the last entry of `moment` is then the number of complete rows
         of a unit, on average.
+    even : bool
+        Whether every unit counts the same: its rows then add up to one.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Questions:
     losses: tuple[LossLaw, ...]
     notes: tuple[str, ...] = ()
     grouped: bool = False
+    even: bool = False
 
     @cached_property
     def has_constant(self) -> bool:
@@ -114,7 +117,7 @@ class Questions:
     @property
     def most_rows(self) -> float:
         """How many rows there are at most, as far as that is public."""
-        return math.inf if self.grouped else float(self.n_rows)
+        return math.inf if self.grouped and not self.even else float(self.n_rows)
 
     @cached_property
     def law(self) -> ErrorLaw:
