@@ -281,6 +281,17 @@ def scale_table() -> str:
     return table(head, lines)
 
 
+def persons_scale() -> str:
+    """Return what a release of many persons from an unsorted file costs."""
+    line = results("persons_scale").iloc[0]
+    return (
+        f"{line['rows'] / 1e6:.0f} million rows of {line['persons'] / 1e6:.1f} million persons, "
+        f"{line['columns']:.0f} columns, from one unsorted Parquet file: sorted in {line['sorting']:.0f} "
+        f"seconds, released in {line['release']:.0f} seconds in all, at most "
+        f"{line['megabytes'] / 1000:.2f} GB of memory (2 busy cores)."
+    )
+
+
 def epsilon_of_half() -> str:
     """Return the epsilon that rho = 0.5 means."""
     return f"{float(epsilon_from_rho(Fraction(1, 2), _DELTA, gaussian=True)):.1f}"
@@ -291,7 +302,7 @@ def measured() -> dict[str, str]:
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
         flights_components, others_means, coverage_table, same_epsilon_table, same_epsilon_summary,
-        panels_table, panels_coverage, scale_table, epsilon_of_half,
+        panels_table, panels_coverage, persons_scale, scale_table, epsilon_of_half,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 
