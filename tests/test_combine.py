@@ -133,7 +133,7 @@ def test_persons_of_several_tables() -> None:
     together = dpcov.combine(parts)
     assert together.n_units == sum(part.n_units for part in parts)
     assert together.unit == parts[0].unit
-    assert float(together.describe().complete_rows) == pytest.approx(20_000, rel=0.1)
+    assert float(together.describe().rows) == pytest.approx(20_000, rel=0.1)
 
 
 def test_what_does_not_go_together_is_refused() -> None:

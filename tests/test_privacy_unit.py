@@ -33,7 +33,7 @@ def made(visits: pd.DataFrame) -> dpcov.Release:
 def test_it_is_about_all_rows(made: dpcov.Release, visits: pd.DataFrame) -> None:
     assert np.allclose(made.mean().values, visits[["a", "b"]].mean(), atol=0.3)
     assert np.allclose(made.covariance().values, np.cov(visits[["a", "b"]].T, bias=True), atol=0.6)
-    assert float(made.describe().complete_rows) == pytest.approx(len(visits), rel=0.05)
+    assert float(made.describe().rows) == pytest.approx(len(visits), rel=0.05)
 
 
 def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
@@ -44,21 +44,21 @@ def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
     means = tilted.groupby("patient")["a"].mean().mean(), tilted["a"].mean()
     assert abs(means[0] - means[1]) > 1
     assert even.mean().values[0] == pytest.approx(means[0], abs=0.3)
-    assert float(even.describe().complete_rows) == pytest.approx(3000, rel=0.05)
+    assert float(even.describe().rows) == pytest.approx(3000, rel=0.05)
 
 
 def test_how_many_rows_there_are_is_flagged_unless_each_patient_counts_the_same(
     made: dpcov.Release, visits: pd.DataFrame
 ) -> None:
     told = made.describe()
-    assert any("theirs count less once they are clipped" in note for note in told.complete_rows.notes)
+    assert any("theirs count less once they are clipped" in note for note in told.rows.notes)
     assert "theirs count less" in repr(told)
     assert not told.mean.notes
     even = dpcov.release(
         visits, rho=1, privacy_unit="patient", weighting="unit", rng=np.random.default_rng(2)
     ).describe()
-    assert not even.complete_rows.notes
-    assert float(even.complete_rows.interval().upper[0]) <= 3000
+    assert not even.rows.notes
+    assert float(even.rows.interval().upper[0]) <= 3000
 
 
 def test_the_number_of_rows_is_said_nowhere(made: dpcov.Release, visits: pd.DataFrame) -> None:

@@ -22,7 +22,7 @@ from dpcov.linear.questions import constant_name
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
 from dpcov.release import Part, Release
-from dpcov.sources.encoding import Encoding, encoding_from_plain, encoding_to_plain
+from dpcov.sources.encoding import PAIRWISE, Encoding, encoding_from_plain, encoding_to_plain
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def save_release(release: Release, path: str | Path) -> None:
     path : path
         Usually with the suffix ``.dpcov``. An existing file is replaced in one step.
     """
-    names = _names(release.columns, intercept=release.intercept)
+    names = _names(release.released_columns, intercept=release.intercept)
     tables: dict[str, tuple[tuple[str, ...], Array]] = {_MOMENT: (names, release._matrix)}  # noqa: SLF001
     noise, losses = release.noise, release.losses
     if noise is not None:
@@ -60,7 +60,7 @@ def save_release(release: Release, path: str | Path) -> None:
     manifest = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
-        "columns": list(release.columns),
+        "columns": list(release.released_columns),
         "schema": None if release.encoding is None else encoding_to_plain(release.encoding),
         "intercept": release.intercept,
         "n_rows": release.n_units if release.unit is None else None,
@@ -159,13 +159,15 @@ def _read_release(archive: ArchiveReader) -> Release:
         raise ValueError("its columns are not distinct names")
     intercept = _typed(manifest["intercept"], bool)
     names = _names(columns, intercept=intercept)
-    unit = _read_unit(manifest)
+    unit, encoding = _read_unit(manifest), _read_encoding(manifest, columns)
+    if encoding is not None and encoding.missing == PAIRWISE and not intercept:
+        raise ValueError("it is pairwise without a constant")
     parts = tuple(
         Part(_whole(part["count"]), _read_receipt(part), _read_provenance(part))
         for part in _typed(manifest.get("parts", []), list)
     )
     return Release(
-        columns=columns,
+        columns=columns if encoding is None else encoding.values,
         n_units=_whole(manifest["n_rows"] if unit is None else manifest["unit"]["count"]),
         method=_typed(manifest["method"], str),
         options=from_plain(_typed(manifest["options"], dict)),
@@ -179,7 +181,7 @@ def _read_release(archive: ArchiveReader) -> Release:
         provenance=_read_provenance(manifest),
         unit=unit,
         parts=parts,
-        encoding=_read_encoding(manifest, columns),
+        encoding=encoding,
     )
 
 

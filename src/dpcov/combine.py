@@ -70,7 +70,7 @@ def combine(releases: Sequence[Release]) -> Release:
     parts = _checked(releases)
     first, total = parts[0], sum(part.n_units for part in parts)
     shares = [part.n_units / total for part in parts]
-    orders = [[part.columns.index(name) for name in first.columns] for part in parts]
+    orders = [[part.released_columns.index(name) for name in first.released_columns] for part in parts]
     places = [[*order, len(order)] if first.intercept else order for order in orders]
     moments = [part._matrix[np.ix_(place, place)] for part, place in zip(parts, places, strict=True)]  # noqa: SLF001
     matrix = np.sum([share * moment for share, moment in zip(shares, moments, strict=True)], axis=0)
@@ -156,6 +156,11 @@ def _checked(releases: Sequence[Release]) -> list[Release]:
         if set(part.columns) != set(first.columns):
             odd = sorted(set(part.columns) ^ set(first.columns))
             raise ArgumentError(f"the releases must have the same columns; not all have: {', '.join(odd)}.")
+        if (part.pairwise or first.pairwise) and part.encoding != first.encoding:
+            raise ArgumentError(
+                "pairwise releases can be combined if they have the same schema: columns in one order, the "
+                "same kinds, bounds and terms, and gaps in the same columns (say gaps=True or gaps=False)."
+            )
         if part.intercept != first.intercept:
             raise ArgumentError("the releases must all have a constant column, or none of them.")
         if part.unit != first.unit:

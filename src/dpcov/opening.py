@@ -46,6 +46,8 @@ class Access(TypedDict, total=False):
         Public lower and upper ends of columns, by name; values beyond are moved to the nearest end.
     terms : sequence of str, optional
         Products, powers and logarithms of columns that join them.
+    missing : str, optional
+        What answers rest on: "complete" rows, or "pairwise" on those in which both columns are there.
     schema : Schema or path, optional
         A TOML file that says all of this; `columns` are then names of some of its columns.
     query : str, optional
@@ -71,6 +73,7 @@ class Access(TypedDict, total=False):
     columns: Columns
     bounds: Bounds | None
     terms: Sequence[str]
+    missing: str | None
     schema: Schema | str | os.PathLike[str] | None
     query: str | None
     rng: np.random.Generator | None
@@ -150,7 +153,9 @@ def schema_of(**access: Unpack[Access]) -> Schema:
     schema = access.get("schema")
     if isinstance(schema, str | os.PathLike):
         schema = read_schema(schema)
-    return declared(access.get("columns"), access.get("bounds"), access.get("terms", ()), schema)
+    return declared(
+        access.get("columns"), access.get("bounds"), access.get("terms", ()), schema, access.get("missing")
+    )
 
 
 def check_size(

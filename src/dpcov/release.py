@@ -27,13 +27,14 @@ from dpcov.ledger import Ledger
 from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
-from dpcov.linear.description import complete_share
+from dpcov.linear.description import share_of_rows
+from dpcov.linear.pairwise_questions import pairwise_questions
 from dpcov.methods import find_method, methods
-from dpcov.opening import NothingUsableWarning, check_size, opened, warn_of_weakness
+from dpcov.opening import NothingUsableWarning, check_size, opened, schema_of, warn_of_weakness
 from dpcov.privacy_unit import ROW, PrivacyUnit, read_unit
 from dpcov.provenance import Provenance, today
 from dpcov.receipts import receipt_table
-from dpcov.sources.encoding import Bounds, Columns, Encoding, Schema
+from dpcov.sources.encoding import PAIRWISE, Bounds, Columns, Encoding, Schema
 from dpcov.tables import html_table, number, percent
 
 # The kernel knows nothing of notebooks.
@@ -73,7 +74,8 @@ class Release(AsksMoments, AsksModels):
     Every answer is post-processing: it costs no budget, and is as private as the release. Numbers come
     with standard errors and intervals for the answer that the raw rows would give; with
     ``sampling=True``, for that of the population the rows were drawn from, if it is normal. Means,
-    covariances and regressions are those of the complete rows: one with a missing value is left out.
+    covariances and regressions are those of the complete rows: one with a missing value is left out. With
+    ``missing="pairwise"``, each covariance is that of the rows in which both columns are there.
 
     Attributes
     ----------
@@ -154,10 +156,38 @@ class Release(AsksMoments, AsksModels):
             )
         return self.n_units
 
+    @property
+    def pairwise(self) -> bool:
+        """Whether each answer rests on the rows in which both columns are there, not on complete rows alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) + [170, 62]
+        >>> dpcov.release(people, rho=1, missing="pairwise").pairwise
+        True
+        """
+        return self.encoding is not None and self.encoding.missing == PAIRWISE
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """The columns of the released matrix: `columns`, and of a pairwise release where they are missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dpcov
+        >>> people = np.random.default_rng(0).normal(size=(50_000, 1)) + 170
+        >>> dpcov.release(people, rho=1, columns=["height"], missing="pairwise").released_columns
+        ('height', 'missing(height)')
+        """
+        return self.encoding.columns if self.encoding is not None and self.pairwise else self.columns
+
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(
-            self.columns,
+        released = Questions(
+            self.released_columns,
             self.n_units,
             self._matrix,
             self.noise,
@@ -166,12 +196,17 @@ class Release(AsksMoments, AsksModels):
             grouped=self.unit is not None,
             even=self.unit is not None and self.unit.even,
         )
+        if self.encoding is None or not self.pairwise:
+            return released
+        gaps = [(gap.columns, gap.fills) for gap in self.encoding.gaps]
+        return pairwise_questions(released, self.columns, gaps)
 
     @property
-    def complete_share(self) -> str:
-        """About what share of the rows is complete, with its interval, in words; empty if that is not known.
+    def share_of_rows(self) -> str:
+        """About what share of the rows answers rest on, with its interval, in words; empty if not known.
 
-        With a privacy unit, how many complete rows each has: the number of rows is not public.
+        The complete ones, or of a pairwise release those with the column that has most gaps. With a privacy
+        unit, how many rows each has: the number of rows is not public.
 
         Examples
         --------
@@ -180,13 +215,13 @@ class Release(AsksMoments, AsksModels):
         >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) + [170, 62]
         >>> people[:10_000, 1] = np.nan
         >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
-        >>> about, share, *words = made.complete_share.split()
+        >>> about, share, *words = made.share_of_rows.split()
         >>> round(float(share.rstrip("%"))), " ".join(words[:3])
         (80, 'of rows complete')
         """
         if not (self.intercept and self.noise is not None and self.resolved):
             return ""
-        return complete_share(self._questions, of_rows=self.unit is None)
+        return share_of_rows(self._questions, of_rows=self.unit is None)
 
     @property
     def _named(self) -> str:
@@ -254,8 +289,8 @@ class Release(AsksMoments, AsksModels):
             f"method '{self.method}'{unvetted}",
             spent,
         ]
-        if self.complete_share:
-            facts.insert(1, self.complete_share)
+        if self.share_of_rows:
+            facts.insert(1, self.share_of_rows)
         if self.resolved is not None:
             error = float(self.diagnostics.get("predicted_error", math.inf))
             each = f", variances within {percent(error)}" if self.resolved and error < 1 else ""
@@ -298,6 +333,7 @@ def release(
     columns: Columns = None,
     bounds: Bounds | None = None,
     terms: Sequence[str] = (),
+    missing: str | None = None,
     schema: Schema | str | os.PathLike[str] | None = None,
     query: str | None = None,
     method: str = "whitening",
@@ -342,6 +378,10 @@ def release(
     terms : sequence of str, optional
         Products, powers and logarithms of columns that join them, such as ``["age^2", "age:sex"]`` and
         ``["log(income)"]``.
+    missing : str, optional
+        What answers rest on: "complete" rows, the default, so that one missing value leaves a row out; or
+        "pairwise" on the rows in which both columns are there, as pandas' ``cov`` does. Each column that may
+        have gaps then costs one more, which tells where they are.
     schema : path, optional
         A TOML file that tells kinds and terms, as ``dpcov schema`` prints it; `columns` may then name some of
         its columns.
@@ -413,6 +453,9 @@ def release(
         if near and name not in chosen.parameters():
             raise ArgumentError(f"dpcov.release takes no {name}. {near}")
     chosen.check_consent(allow_unvetted=allow_unvetted)
+    told = schema_of(columns=columns, bounds=bounds, terms=terms, missing=missing, schema=schema)
+    if told.missing == PAIRWISE and not intercept:
+        raise ArgumentError('missing="pairwise" needs the constant column: leave intercept=False out.')
     unit, _ = read_unit(privacy_unit, weighting)
     if unit is not None:
         chosen.check_units()
@@ -424,15 +467,14 @@ def release(
         else partial(check_size, limit, delta, unit=named)
     )
     with opened(
-        data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=columns,
-        bounds=bounds, terms=terms, schema=schema, query=query, rng=rng, progress=progress, ledger=ledger,
-        dataset=dataset, purpose=purpose, allow_seeded=allow_seeded, privacy_unit=privacy_unit,
-        weighting=weighting,
+        data, limit, method, constant=intercept, check_size=checked, scans=chosen.scans, columns=told,
+        query=query, rng=rng, progress=progress, ledger=ledger, dataset=dataset, purpose=purpose,
+        allow_seeded=allow_seeded, privacy_unit=privacy_unit, weighting=weighting,
     ) as curator:  # fmt: skip
         warn_of_weakness(limit, delta, curator.n_rows, named)
         estimate = chosen.run(curator, options, allow_unvetted=allow_unvetted)
     made = Release(
-        columns=curator.columns,
+        columns=curator.encoding.values,
         n_units=curator.n_rows,
         method=chosen.name,
         options=dict(options),

@@ -107,3 +107,22 @@ def test_nothing_usable_is_said_at_once(people: pl.DataFrame) -> None:
     assert "Hidden:    nothing" not in shown.stdout
     with pytest.warns(dpcov.opening.NothingUsableWarning, match="nothing in this release"):
         dpcov.release("people.csv", columns=["late", "age"], rho=1)
+
+
+def test_pairs_of_columns_with_gaps(people: pl.DataFrame) -> None:
+    gaps = pl.when(pl.col("person_id") % 3 == 0).then(None).otherwise(pl.col("wage")).alias("wage")
+    people.with_columns(gaps).write_csv("gaps.csv")
+    Path("gaps.toml").write_text('[columns]\nage = { kind = "number", gaps = false }\nwage = "number"\n')
+    made = run(
+        "dpcov release gaps.csv --schema gaps.toml --missing pairwise --rho 1 -o gaps.dpcov --seed 3 "
+        "--not-private"
+    )
+    assert made.exit_code == 0, made.stderr
+    assert "% of rows with wage (" in made.stdout
+    told = json.loads(run("dpcov ask gaps.dpcov summary --json").stdout)
+    assert told["missing"] == "pairwise"
+    assert told["columns"] == ["age", "wage"]
+    described = json.loads(run("dpcov ask gaps.dpcov describe --json").stdout)
+    estimates = [found["estimate"] for found in described["rows"]["values"]]
+    assert estimates == pytest.approx([ROWS, ROWS * 2 / 3], rel=0.05)
+    assert run("dpcov release gaps.csv --schema gaps.toml --missing some --rho 1 -o x.dpcov").exit_code == 2

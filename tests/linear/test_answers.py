@@ -81,7 +81,7 @@ def test_a_description_has_means_spreads_and_complete_rows() -> None:
     told = r.describe(["beta", "alpha"])
     np.testing.assert_array_equal(told.mean.values, r.mean(["beta", "alpha"]).values)
     np.testing.assert_array_equal(told.std.values, r.std(["beta", "alpha"]).values)
-    assert float(told.complete_rows) == pytest.approx(len(ROWS))
+    assert float(told.rows) == pytest.approx(len(ROWS))
     assert told.to_frame().loc["beta", "std_upper"] == told.std.interval().upper[0]
     assert "about 400 complete rows" in repr(told)
     assert "<table" in told._repr_html_()
@@ -92,7 +92,7 @@ def test_the_number_of_complete_rows_has_an_honest_interval() -> None:
     held = narrow = 0
     for seed in range(500):
         r = make_release(ROWS, noise=0.01, rng=np.random.default_rng(seed), names=NAMES)
-        answer = r.describe().complete_rows
+        answer = r.describe().rows
         off = abs(float(answer) - len(ROWS)) / answer.standard_error[0]
         held += off <= 1.96
         narrow += off <= 0.98

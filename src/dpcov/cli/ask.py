@@ -17,6 +17,7 @@ from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
 from dpcov.privacy_unit import ROW
 from dpcov.report.words import USUAL_DELTAS, epsilon_at, error_covers, guarantee, rounded_up
+from dpcov.sources.encoding import COMPLETE, PAIRWISE
 from dpcov.tables import percent
 
 
@@ -243,7 +244,7 @@ def describe(
     ```
     """
     found = _load(context, as_json=as_json, as_csv=as_csv).describe(_chosen(columns), sampling=sampling)
-    answers = {"mean": found.mean, "std": found.std, "complete_rows": found.complete_rows}
+    answers = {"mean": found.mean, "std": found.std, found.rows.name.replace(" ", "_"): found.rows}
     print_answers(answers, level, as_json=as_json, as_csv=as_csv)
 
 
@@ -304,13 +305,14 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
         },
         "guarantee": list(guarantee(receipt, delta, release.n_units, release.unit)),
         "predicted_error": release.diagnostics.get("predicted_error"),
-        "complete": release.complete_share,
+        "missing": PAIRWISE if release.pairwise else COMPLETE,
+        "share_of_rows": release.share_of_rows,
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
     }
 
 
 def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
-    named, complete = ROW if release.unit is None else release.unit.name, facts["complete"]
+    named, complete = ROW if release.unit is None else release.unit.name, facts["share_of_rows"]
     told = f"{release.n_units:,}" + (f", {complete}" if complete else "")
     print_text(f"{f'{named.capitalize()}s:':<10} {told}")
     print_text(f"Columns:   {len(release.columns)}: {', '.join(release.columns)}")

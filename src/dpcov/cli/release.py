@@ -98,6 +98,13 @@ def release(
             metavar="A,B", help="Products, powers and logarithms of columns: age^2,age:sex,log(income)."
         ),
     ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="What answers rest on: complete rows, or pairwise on those in which both columns are there.",
+        ),
+    ] = None,
     privacy_unit: Annotated[
         str | None,
         typer.Option(
@@ -148,7 +155,8 @@ def release(
     """Release the private second-moment matrix of a table.
 
     One release answers any linear question: means, covariances, correlations, PCA, regressions. Rows with a
-    missing value count as zeros. What was charged stays charged, even if the release fails half-way.
+    missing value are left out, unless --missing pairwise says otherwise. What was charged stays charged, even
+    if the release fails half-way.
 
     ```text
     dpcov release f.parquet --epsilon 1 --delta 1e-6 -o f.dpcov
@@ -173,6 +181,7 @@ def release(
             read_bounds(bounds or []),
             read_names(terms or []),
             None if schema is None else read_schema(schema),
+            missing,
         ),
         method=method,
         options=options,
@@ -332,7 +341,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
                 "protected": ROW if result.unit is None else result.unit.name,
                 "units": result.n_units,
                 "columns": list(result.columns),
-                "complete": result.complete_share,
+                "missing": wanted.columns.missing,
+                "share_of_rows": result.share_of_rows,
                 "method": result.method,
                 "vetted": find_method(result.method).vetted,
                 "private": result.receipt.private,
@@ -343,8 +353,8 @@ def _show_result(wanted: _Wanted, result: dpcov.Release, output: Path, page: Pat
         return
     named = ROW if result.unit is None else result.unit.name
     print_text(f"Release: {output} ({result.n_units:,} {named}s, {len(result.columns)} columns)")
-    if result.complete_share:
-        print_text(f"Rows:    {result.complete_share}")
+    if result.share_of_rows:
+        print_text(f"Rows:    {result.share_of_rows}")
     print_text(f"Report:  {page}")
     print_text(f"Method:  {result.method}, {find_method(result.method).status}")
     print_text(f"Spent:   {result.receipt.spent}{_as_epsilon(wanted, result)}")

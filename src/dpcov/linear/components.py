@@ -50,12 +50,12 @@ def principal_components(
     chosen = [i for i in asked if i not in left_out]
     if not chosen:
         raise UnresolvedError("Every column is below the noise by itself.")
+    lost = ", ".join(questions.names(left_out))
+    questions, chosen = questions.among(chosen)
     shown = min(wanted, len(chosen))
     found = _Eigen(questions, chosen, standardize=standardize)
     labels, names = [f"PC{i + 1}" for i in range(shown)], questions.names(chosen)
-    notes, lost = [], ", ".join(questions.names(left_out))
-    if left_out:
-        notes.append(f"Left out, because each is below the noise by itself: {lost}.")
+    notes = [f"Left out, because each is below the noise by itself: {lost}."] if left_out else []
     places = np.arange(shown)
     return Components(
         columns=names,
@@ -113,6 +113,7 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
     chosen = list(questions.varying)
     if not chosen:
         raise UnresolvedError("Every column is below the noise by itself.")
+    questions, chosen = questions.among(chosen)
     found = _Eigen(questions, chosen, standardize=True)
     eigenvalues = questions.answer(
         "eigenvalues of the correlation matrix",

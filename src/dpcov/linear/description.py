@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.linear.answers import Answer, RootAnswer
+from dpcov.linear.pairwise_questions import PairwiseQuestions
 from dpcov.linear.questions import Questions
 from dpcov.tables import html_table, make_frame, number, text_table
 
@@ -25,8 +26,9 @@ class Description:
 
     Attributes
     ----------
-    complete_rows : Answer
-        How many rows are complete: a row with a missing value is left out.
+    rows : Answer
+        How many rows it rests on: those that are complete, or in a pairwise release, for each column those
+        that have it.
     mean : Answer
         The means.
     std : Answer
@@ -45,17 +47,21 @@ class Description:
     (2, 6)
     """
 
-    complete_rows: Answer
+    rows: Answer
     mean: Answer
     std: Answer
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return a dataframe, one column of the table a line, with intervals of probability `level`."""
-        columns: dict[str, Any] = {}
+        columns: dict[str, Any] = {"rows": self.rows.values} if self._pairwise else {}
         for name, answer in (("mean", self.mean), ("std", self.std)):
             lower, upper = answer.interval(level)
             columns |= {name: answer.values, f"{name}_lower": lower, f"{name}_upper": upper}
         return make_frame(columns, self.mean.labels[0])
+
+    @property
+    def _pairwise(self) -> bool:
+        return self.rows.labels == self.mean.labels
 
     def __repr__(self) -> str:
         title, head, lines, notes = self._table()
@@ -70,15 +76,22 @@ class Description:
         head = ["", "mean", "lower 95%", "upper 95%", "std", "lower 95%", "upper 95%"]
         names = self.mean.labels[0]
         lines = [[name, *map(number, row)] for name, row in zip(names, numbers, strict=True)]
-        lower, upper = (float(end[0]) for end in self.complete_rows.interval())
-        title = f"about {float(self.complete_rows):,.0f} complete rows ({lower:,.0f} to {upper:,.0f})"
-        return title, head, lines, list(dict.fromkeys((*self.complete_rows.notes, *self.mean.notes)))
+        if self._pairwise:
+            head.append("rows")
+            for line, count in zip(lines, self.rows.values, strict=True):
+                line.append(f"{count:,.0f}")
+            return "pairwise: each column from the rows that have it", head, lines, list(self.mean.notes)
+        lower, upper = (float(end[0]) for end in self.rows.interval())
+        title = f"about {float(self.rows):,.0f} complete rows ({lower:,.0f} to {upper:,.0f})"
+        return title, head, lines, list(dict.fromkeys((*self.rows.notes, *self.mean.notes)))
 
 
 def describe(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> Description:
-    """Return mean and spread of each column, and how many rows are complete."""
+    """Return mean and spread of each column, and how many rows it rests on."""
     return Description(
-        count_complete(questions, sampling=sampling),
+        questions.rows_of(columns, sampling=False)
+        if isinstance(questions, PairwiseQuestions)
+        else count_complete(questions, sampling=sampling),
         questions.mean(columns, sampling=sampling),
         standard_deviation(questions, columns, sampling=sampling),
     )
@@ -97,25 +110,34 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits, notes=notes)
 
 
-def complete_share(questions: Questions, *, of_rows: bool = True) -> str:
-    """Return the share of complete rows, or how many each unit has, in words and with its interval.
+def share_of_rows(questions: Questions, *, of_rows: bool = True) -> str:
+    """Return on which share of the rows answers rest, or how many each unit has, with its interval.
+
+    Of a pairwise release, that of the column with most gaps.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dpcov.laws import NoiseLaw
     >>> from dpcov.linear import Questions
-    >>> from dpcov.linear.description import complete_share
+    >>> from dpcov.linear.description import share_of_rows
     >>> asked = Questions(("age",), 1000, np.diag([300.0, 0.25]), NoiseLaw(np.eye(2), 0.01, 0.0), ())
-    >>> complete_share(asked)
+    >>> share_of_rows(asked)
     'about 25.0% of rows complete (23.0% to 27.0%)'
     """
-    rows = count_complete(questions, sampling=False)
+    if isinstance(questions, PairwiseQuestions):
+        each = questions.rows_of(None, sampling=False)
+        rarest = each.labels[0][int(np.argmin(each.values))]
+        rows = each[[rarest]]
+        how, what = f"with {rarest}", ", the fewest of any column; pairwise"
+    else:
+        rows, how, what = count_complete(questions, sampling=False), "complete", ""
     lower, upper = (float(end[0]) / questions.n_rows for end in rows.interval())
     share = float(rows) / questions.n_rows
     if not of_rows:
-        return f"about {share:.3g} complete rows each ({lower:.3g} to {upper:.3g})"
-    return f"about {share:.1%} of rows complete ({lower:.1%} to {upper:.1%})"
+        rows_each = "complete rows" if how == "complete" else f"rows {how}"
+        return f"about {share:.3g} {rows_each} each ({lower:.3g} to {upper:.3g}){what}"
+    return f"about {share:.1%} of rows {how} ({lower:.1%} to {upper:.1%}){what}"
 
 
 def standard_deviation(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:

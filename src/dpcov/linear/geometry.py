@@ -56,15 +56,7 @@ class Geometry:
     @cached_property
     def covariance(self) -> Array:
         """The Schur complement of the constant: symmetric positive semidefinite."""
-        raw = self.moment[:-1, :-1] / self.complete - np.outer(self.mean, self.mean)
-        # In units of each column's own spread: rounding of a large column would drown small ones.
-        spread = np.sqrt(np.abs(np.diag(raw)))
-        spread[spread == 0] = 1.0
-        units = np.outer(spread, spread)
-        relative = np.asarray((raw + raw.T) / (2 * units))
-        if np.linalg.eigvalsh(relative)[0] < 0:
-            relative = nearest_positive_semidefinite(relative)
-        return np.asarray(relative * units, dtype=np.float64)
+        return nearest_covariance(self.moment[:-1, :-1] / self.complete - np.outer(self.mean, self.mean))
 
     @property
     def centred(self) -> Array:
@@ -262,6 +254,20 @@ class Geometry:
         factor[:-1, :-1] = scale * _square_root(self.covariance)
         factor[:, -1] = scale * np.append(self.mean, 1.0)
         return factor
+
+
+def nearest_covariance(raw: Array) -> Array:
+    """Return the nearest positive semidefinite matrix, in units of each column's own spread.
+
+    In other units rounding of a large column would drown small ones.
+    """
+    spread = np.sqrt(np.abs(np.diag(raw)))
+    spread[spread == 0] = 1.0
+    units = np.outer(spread, spread)
+    relative = np.asarray((raw + raw.T) / (2 * units))
+    if np.linalg.eigvalsh(relative)[0] < 0:
+        relative = nearest_positive_semidefinite(relative)
+    return np.asarray(relative * units, dtype=np.float64)
 
 
 def _along_and_beside(along: Array, length: Array) -> dict[str, Array]:

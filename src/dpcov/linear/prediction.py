@@ -109,7 +109,7 @@ class Prediction:
         self._least = float(self._values[0])
         self._constant = np.zeros(size + 1), 0.0
         if questions.has_constant:
-            last = noise.inverse[-1] / math.sqrt(questions.geometry.complete)
+            last = questions.constant_factor
             self._constant = forms @ last, float(last @ last)
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -160,15 +160,19 @@ class Questions:
         Rows of one unit are no sample of independent ones, so that nothing is said about a population. A
         `response` that takes long to find may come as a function, called once errors are asked for.
         """
+        self.check_sampling(sampling=sampling)
+        return Answer(
+            name, np.array(values), tuple(map(tuple, labels)), sampling,
+            notes=(*notes, *self.notes), limits=limits, _given=response, _law=self.law,
+        )  # fmt: skip
+
+    def check_sampling(self, *, sampling: bool) -> None:
+        """Raise an `ArgumentError` if sampling error is asked for, and rows of one person belong together."""
         if flag(sampling, "sampling") and self.grouped:
             raise ArgumentError(
                 "sampling=True takes rows for independent draws, which the rows of one person are not; ask "
                 "about the table itself, without it."
             )
-        return Answer(
-            name, np.array(values), tuple(map(tuple, labels)), sampling,
-            notes=(*notes, *self.notes), limits=limits, _given=response, _law=self.law,
-        )  # fmt: skip
 
     def second_moment(self, *, sampling: bool) -> Answer:
         """Return every entry of the released matrix."""
@@ -207,7 +211,7 @@ class Questions:
             "covariance",
             self.geometry.covariance[np.ix_(chosen, chosen)],
             [names, names],
-            self.geometry.of_products(forms),
+            partial(self.geometry.of_products, forms),
             sampling=sampling,
             notes=[f"{c.describe()}." for c in self.find_unresolved(chosen)],
         )
@@ -241,7 +245,7 @@ class Questions:
             "correlation",
             values,
             [names, names],
-            self._ratios(forms),
+            partial(self._ratios, forms),
             sampling=sampling,
             limits=(-1.0, 1.0),
             notes=self._lost_columns(chosen),
@@ -294,6 +298,20 @@ class Questions:
                 "release with intercept=True."
             )
         return find_columns(self.columns, columns, "columns")
+
+    def among(self, chosen: Sequence[int]) -> tuple[Questions, list[int]]:
+        """Return whom to ask about some columns together, and their places there."""
+        return self, list(chosen)
+
+    @property
+    def rests_on(self) -> str:
+        """On which rows a regression rests, in words, if not on the complete ones."""
+        return ""
+
+    @property
+    def constant_factor(self) -> Array:
+        """The map of the noise of the constant, in the complete rows."""
+        return np.asarray(self._factor[-1] / math.sqrt(self.geometry.complete))
 
     def inverse_covariance(self, chosen: Sequence[int], what: str) -> Array:
         """Return the inverse covariance of some columns, or raise if a combination is below the noise."""

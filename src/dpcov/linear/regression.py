@@ -66,6 +66,7 @@ def regress(
     chosen = find_columns(questions.columns, model.on, "on")
     if goal in chosen:
         raise ArgumentError(f"on contains the target '{model.target}': leave it out.")
+    questions, (*chosen, goal) = questions.among([*chosen, goal])
     seen = questions if model.intercept else questions.without_constant
     penalty = _choose_penalty(seen, chosen, goal, ridge or 0.0)
     if ridge != _AUTO and not penalty.ridge:
@@ -88,7 +89,8 @@ def regress(
     names = questions.names(chosen)
     count = len(solution.coefficients)
     labels = (*names, questions.constant) if count > len(names) else names
-    notes = [*_notes(seen, chosen, penalty), *model.notes]
+    rests_on = [questions.rests_on] if questions.rests_on else []
+    notes = [*_notes(seen, chosen, penalty), *model.notes, *rests_on]
 
     def fit(name: str, value: float, place: int, most: float) -> Answer:
         its_response = response.select(places[count + place : count + place + 1])

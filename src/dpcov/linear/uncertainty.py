@@ -129,6 +129,10 @@ class ErrorLaw:
         """Return the law for so many coefficients of one regression: each takes a degree of freedom."""
         return ErrorLaw(self._sigma, max(self._complete_rows - coefficients, 1.0), self._losses)
 
+    def without_sampling(self) -> ErrorLaw:
+        """Return the law for answers that bring their own sampling error."""
+        return ErrorLaw(self._sigma, math.inf, self._losses)
+
     def standard_error(self, response: Response, *, sampling: bool) -> Array:
         """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
         if self._losses is None:

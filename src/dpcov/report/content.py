@@ -27,11 +27,15 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Column:
-    """One column; without a constant in the release only its root mean square is known, as `spread`."""
+    """One column; without a constant in the release only its root mean square is known, as `spread`.
+
+    `rows` tells how many rows have it, in a pairwise release.
+    """
 
     name: str
     mean: Bounded | None
     spread: Bounded
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,9 @@ class ReportData:
         What the numbers are about where a unit has several rows; empty where each row is one.
     complete : Bounded, optional
         The share of complete rows, if that is known; where a unit has several, how many it has on average.
+        Of a pairwise release, of those with the column that has most gaps.
+    pairwise : bool
+        Whether each answer rests on the rows in which both columns are there.
     version : str
         Of dpcov, which made the page.
     columns : tuple of Column
@@ -207,6 +214,7 @@ class ReportData:
     delta: float
     population: str
     complete: Bounded | None
+    pairwise: bool
     version: str
     columns: tuple[Column, ...]
     n_units: int

@@ -99,6 +99,7 @@ def report_data(
         epsilon=_promise(epsilon_at(receipt.spent, delta)),
         delta=float(delta),
         complete=complete,
+        pairwise=release.pairwise,
         version=VERSION,
         columns=columns or tuple(Column(c, None, _UNKNOWN) for c in release.columns),
         n_units=release.n_units,
@@ -139,11 +140,11 @@ def _predicted_error(release: Release) -> float | None:
 
 
 def _complete(release: Release) -> Bounded:
-    answer = release.describe().complete_rows
-    bounds = answer.interval()
-    return _bounded(
-        *(float(v) / release.n_units for v in (answer.values[0], bounds.lower[0], bounds.upper[0]))
-    )
+    """Return the share of complete rows, or of those with the column that has most gaps."""
+    answer = release.describe().rows
+    bounds, least = answer.interval(), int(np.argmin(answer.values))
+    found = (answer.values[least], bounds.lower[least], bounds.upper[least])
+    return _bounded(*(float(v) / release.n_units for v in found))
 
 
 def _columns(release: Release) -> tuple[Column, ...]:
@@ -156,11 +157,13 @@ def _columns(release: Release) -> tuple[Column, ...]:
         )
     mean, variance = release.mean(), release.variance()
     means, variances = mean.interval(), variance.interval()
+    rows = release.describe().rows.values if release.pairwise else None
     return tuple(
         Column(
             name,
             _bounded(mean.values[i], means.lower[i], means.upper[i]),
             _root(variance.values[i], variances.lower[i], variances.upper[i]),
+            None if rows is None else round(float(rows[i])),
         )
         for i, name in enumerate(release.columns)
     )

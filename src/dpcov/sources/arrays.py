@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from narwhals.stable.v2.dtypes import DType
 from numpy.typing import NDArray
 
+from dpcov._extras import require
 from dpcov.core import ArgumentError, RowTask
 from dpcov.sources._scan import Piece, Stream
 from dpcov.sources._table import Table
@@ -116,7 +118,7 @@ def array_encoding(columns: Columns, n_columns: int, dtype: np.dtype[Any]) -> En
         raise ArgumentError(
             f"columns must name each of the {n_columns} columns of data, got {len(names)} names."
         )
-    found = ColumnType("flag" if dtype.kind == "b" else "number")
+    found = ColumnType("flag" if dtype.kind == "b" else "number", gaps=dtype.kind == "f")
     return resolve(schema, [(name, found) for name in names])
 
 
@@ -124,7 +126,25 @@ def frame_encoding(schema: Mapping[str, DType], columns: Columns, native: Any = 
     """Return how to read a dataframe; a `native` one of pandas tells the levels of its categories."""
     if not all(isinstance(name, str) for name in schema):
         raise ArgumentError("data has column names that are no strings; rename its columns first.")
-    return resolve(columns, [(name, _column_type(name, dtype, native)) for name, dtype in schema.items()])
+    types = [(name, _column_type(name, dtype, native)) for name, dtype in schema.items()]
+    return resolve(columns, [(name, replace(found, gaps=_has_room(name, native))) for name, found in types])
+
+
+def _has_room(name: str, native: Any) -> bool:
+    """Whether the type of a column has room for missing values: numpy's integers and booleans have none."""
+    own: Any = getattr(native, "dtypes", None)
+    if hasattr(own, "loc"):
+        dtype = own.loc[name]
+        return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    fields: Any = getattr(native, "schema", None)
+    return not hasattr(fields, "metadata") or arrow_field_has_room(fields.field(name))
+
+
+def arrow_field_has_room(field: Any) -> bool:
+    """Whether a field of Arrow has room for missing values; a float always has: NaN."""
+    types = require("pyarrow", "arrow").types
+    exact = types.is_integer(field.type) or types.is_boolean(field.type) or types.is_decimal(field.type)
+    return bool(field.nullable or not exact)
 
 
 def _column_type(name: str, dtype: DType, native: Any) -> ColumnType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from dpcov._extras import require
 from dpcov.core import ArgumentError, RowTask, SourceChangedError
 from dpcov.sources._scan import Piece, Stream, quietly
 from dpcov.sources._table import Table
-from dpcov.sources.arrays import frame_encoding
+from dpcov.sources.arrays import arrow_field_has_room, frame_encoding
 from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, IdKind, Kind, resolve
 from dpcov.sources.encoding.cells import arrow_cells, is_number, is_text, series_cells
 from dpcov.sources.encoding.ids import id_texts
@@ -31,10 +32,13 @@ def arrow_encoding(schemas: Sequence[Any], columns: Columns) -> Encoding:
     """Return how to read columns of the first schema; a column without type has that of the others."""
     found: dict[str, ColumnType] = {}
     for field in (field for schema in schemas for field in schema):
-        own, first = arrow_type(field.type), found.setdefault(field.name, arrow_type(field.type))
+        own = replace(arrow_type(field.type), gaps=arrow_field_has_room(field))
+        first = found.setdefault(field.name, own)
+        gaps = first.gaps or own.gaps
         # Numbers may be booleans in some files, and missing values have no type.
         if first.holds == "nothing" or (first.holds, own.holds) == ("flag", "number"):
-            found[field.name] = own
+            first = own
+        found[field.name] = replace(first, gaps=gaps)
     return resolve(columns, [(name, found[name]) for name in schemas[0].names])
 
 

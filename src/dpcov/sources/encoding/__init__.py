@@ -6,7 +6,7 @@ The proof note is ``encoding.md``.
 from dpcov.sources.encoding.categories import CategoryKind, category
 from dpcov.sources.encoding.cells import Cells
 from dpcov.sources.encoding.dates import DateKind, date
-from dpcov.sources.encoding.encoding import Encoding
+from dpcov.sources.encoding.encoding import COMPLETE, PAIRWISE, Encoding
 from dpcov.sources.encoding.files import (
     encoding_from_plain,
     encoding_to_plain,
@@ -18,7 +18,7 @@ from dpcov.sources.encoding.kinds import FlagKind, Kind, NumberKind, flag, numbe
 from dpcov.sources.encoding.schema import Bounds, Columns, ColumnType, Schema, declared, resolve
 
 __all__ = [
-    "Bounds", "CategoryKind", "Cells", "ColumnType", "Columns", "DateKind", "Encoding", "FlagKind", "IdKind",
-    "Kind", "NumberKind", "Schema", "category", "date", "declared", "encoding_from_plain",
-    "encoding_to_plain", "flag", "number", "read_schema", "resolve", "schema_template",
+    "COMPLETE", "PAIRWISE", "Bounds", "CategoryKind", "Cells", "ColumnType", "Columns", "DateKind",
+    "Encoding", "FlagKind", "IdKind", "Kind", "NumberKind", "Schema", "category", "date", "declared",
+    "encoding_from_plain", "encoding_to_plain", "flag", "number", "read_schema", "resolve", "schema_template",
 ]  # fmt: skip

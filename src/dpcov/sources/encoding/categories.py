@@ -32,8 +32,10 @@ class CategoryKind(Kind):
 
     levels: tuple[str, ...] | None = None
     other: bool = True
+    gaps: bool | None = None
 
     def __post_init__(self) -> None:
+        self.check_gaps()
         checked_flag(self.other, "other")
         if self.levels is None:
             return
@@ -47,6 +49,10 @@ class CategoryKind(Kind):
         if len(levels) + self._has_other(levels) < 2:
             raise ArgumentError("levels must be at least two, or one and other=True.")
         object.__setattr__(self, "levels", levels)
+
+    def fails_on(self, holds: str) -> bool:
+        """Whether it may be none of the levels."""
+        return not self.other or super().fails_on(holds)
 
     def _has_other(self, levels: tuple[str, ...]) -> bool:
         return self.other and OTHER not in levels
@@ -130,7 +136,9 @@ def _as_number(level: str) -> float:
         return math.nan
 
 
-def category(levels: Sequence[object] | None = None, *, other: bool = True) -> CategoryKind:
+def category(
+    levels: Sequence[object] | None = None, *, other: bool = True, gaps: bool | None = None
+) -> CategoryKind:
     """Say that a column holds one of several levels.
 
     Each level but the first becomes a column of 0 and 1, named such as ``region[south]``: the share of rows
@@ -145,6 +153,8 @@ def category(levels: Sequence[object] | None = None, *, other: bool = True) -> C
         for them; do not use ``astype("category")`` for that, which takes them from the rows.
     other : bool, default True
         Whether what is not among the levels counts as one more, called "other". If not, it is missing.
+    gaps : bool, optional
+        Whether values may be missing, for ``missing="pairwise"``; see `number`.
 
     Returns
     -------
@@ -161,4 +171,4 @@ def category(levels: Sequence[object] | None = None, *, other: bool = True) -> C
     >>> made.mean().values.round(2)
     array([0.5 , 0.25])
     """
-    return CategoryKind(levels, other)  # type: ignore[arg-type]
+    return CategoryKind(levels, other, gaps)  # type: ignore[arg-type]

@@ -44,8 +44,10 @@ class DateKind(Kind):
     since: str = "2000-01-01"
     unit: str = "day"
     parts: tuple[str, ...] = ()
+    gaps: bool | None = None
 
     def __post_init__(self) -> None:
+        self.check_gaps()
         choice(self.unit, "unit", list(UNITS))
         try:
             _day(self.since)
@@ -58,6 +60,11 @@ class DateKind(Kind):
             choice(part, "parts", [*LEVELS, *NUMBERS])
         if len(set(self.parts)) != len(self.parts):
             raise ArgumentError("parts must not repeat one.")
+
+    def fails_on(self, holds: str) -> bool:
+        """Whether it may be no date of the years 1 to 9999: always."""
+        del holds
+        return True
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the name itself; or one for each part, and of a part's levels for each but the first."""
@@ -114,7 +121,9 @@ def _day(text: str) -> dt.date:
     return dt.date.fromisoformat(text)
 
 
-def date(since: str = "2000-01-01", unit: str = "day", parts: Sequence[str] = ()) -> DateKind:
+def date(
+    since: str = "2000-01-01", unit: str = "day", parts: Sequence[str] = (), *, gaps: bool | None = None
+) -> DateKind:
     """Say that a column holds dates or times.
 
     Times with a zone are those of UTC. In text, dates and times are those of ISO 8601, such as
@@ -128,6 +137,8 @@ def date(since: str = "2000-01-01", unit: str = "day", parts: Sequence[str] = ()
         What the time is counted in: "second", "minute", "hour", "day" or "week".
     parts : sequence of str, optional
         Take these parts instead: "weekday" and "month" as levels, "hour", "day" and "year" as numbers.
+    gaps : bool, optional
+        Whether values may be missing, for ``missing="pairwise"``; see `number`.
 
     Returns
     -------
@@ -142,4 +153,4 @@ def date(since: str = "2000-01-01", unit: str = "day", parts: Sequence[str] = ()
     >>> made.mean().values.round()
     array([59.])
     """
-    return DateKind(since, unit, parts)  # type: ignore[arg-type]
+    return DateKind(since, unit, parts, gaps)  # type: ignore[arg-type]

@@ -12,8 +12,13 @@ import numpy as np
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Block
 from dpcov.sources.encoding.cells import Cells
-from dpcov.sources.encoding.kinds import Kind, NumberKind
+from dpcov.sources.encoding.gaps import Gap, fill_gaps, find_gaps
+from dpcov.sources.encoding.kinds import UNBOUNDED, Kind, NumberKind
 from dpcov.sources.encoding.terms import Term
+
+COMPLETE, PAIRWISE = "complete", "pairwise"
+MODES = (COMPLETE, PAIRWISE)
+"""What answers rest on: complete rows alone, or for each pair of columns the rows that have both."""
 
 _MOST_COLUMNS = 10_000
 
@@ -30,11 +35,15 @@ class Encoding:
         What each of them holds.
     terms : tuple of Term
         What joins them.
+    missing : str
+        "complete" if a row with a missing value is left out; "pairwise" if the value is filled in, and one
+        more column tells where.
     """
 
     raw: tuple[str, ...]
     kinds: tuple[Kind, ...]
     terms: tuple[Term, ...] = ()
+    missing: str = COMPLETE
 
     def __post_init__(self) -> None:
         lengths = {raw: len(names) for raw, names in self.parts.items()}
@@ -51,24 +60,41 @@ class Encoding:
         return {raw: kind.names(raw) for raw, kind in zip(self.raw, self.kinds, strict=True)}
 
     @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns of numbers."""
+    def values(self) -> tuple[str, ...]:
+        """The names of the columns of numbers that hold values: those that can be asked about."""
         own = [name for names in self.parts.values() for name in names]
         return (*own, *(name for term in self.terms for name in term.names(self.parts)))
 
     @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What tells where values are missing; nothing if a row with a missing value is left out."""
+        if self.missing == COMPLETE:
+            return ()
+        return find_gaps(dict(zip(self.raw, self.kinds, strict=True)), self.terms, self._value_bounds)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns of numbers: values first, then what tells where they are missing."""
+        return (*self.values, *(gap.name for gap in self.gaps))
+
+    @cached_property
     def bounds(self) -> Array:
         """The public lower and upper ends of `columns`, shape (columns, 2); infinite where none is known."""
-        own = {raw: kind.bounds() for raw, kind in zip(self.raw, self.kinds, strict=True)}
-        found = [ends for kind in own.values() for ends in kind]
-        found += [ends for term in self.terms for ends in term.bounds(own)]
-        bounds = np.array(found, dtype=np.float64).reshape(len(self.columns), 2)
+        bounds = np.vstack([self._value_bounds, np.tile([0.0, 1.0], (len(self.gaps), 1))])
         bounds.setflags(write=False)
         return bounds
 
     @cached_property
+    def _value_bounds(self) -> Array:
+        own = {raw: kind.bounds() for raw, kind in zip(self.raw, self.kinds, strict=True)}
+        found = [ends for kind in own.values() for ends in kind]
+        found += [ends for term in self.terms for ends in term.bounds(own)]
+        return np.array(found, dtype=np.float64).reshape(len(self.values), 2)
+
+    @cached_property
     def _is_plain(self) -> bool:
-        return not self.terms and all(kind == NumberKind() for kind in self.kinds)
+        plain = all(isinstance(kind, NumberKind) and kind.ends == UNBOUNDED for kind in self.kinds)
+        return plain and not self.terms and not self.gaps
 
     def encode(self, cells: Sequence[Cells]) -> Block:
         """Return the numbers that rows of cells become, one column after another; missing ones are NaN."""
@@ -83,4 +109,4 @@ class Encoding:
             found = [numbers for columns in own.values() for numbers in columns]
             for term in self.terms:
                 found += term.encode(own)
-        return found
+            return fill_gaps(found, self.gaps)

@@ -15,7 +15,7 @@ from dpcov.checks import choice, did_you_mean
 from dpcov.core import ArgumentError
 from dpcov.sources.encoding.categories import CategoryKind
 from dpcov.sources.encoding.dates import DateKind
-from dpcov.sources.encoding.encoding import Encoding
+from dpcov.sources.encoding.encoding import COMPLETE, Encoding
 from dpcov.sources.encoding.kinds import FlagKind, Kind, NumberKind
 from dpcov.sources.encoding.schema import ColumnType, Schema, declared, default_kind, is_id_like, resolve
 
@@ -23,7 +23,7 @@ KINDS: Mapping[str, type[Kind]] = {
     "number": NumberKind, "flag": FlagKind, "category": CategoryKind, "date": DateKind,
 }  # fmt: skip
 
-_TOP = ("columns", "terms")
+_TOP = ("columns", "terms", "missing")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -59,19 +59,20 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
 def schema_from_plain(plain: Mapping[str, Any]) -> Schema:
     """Return the schema that plain values stand for."""
     for name in plain:
-        choice(name, "a schema has columns and terms", _TOP)
+        choice(name, "a schema has columns, terms and missing", _TOP)
     columns = plain.get("columns")
     if not isinstance(columns, Mapping) or not columns:
         raise ArgumentError('it has no [columns], such as: age = { kind = "number" }.')
-    return declared({name: kind_from_plain(name, told) for name, told in columns.items()},
-                    terms=plain.get("terms", ()))  # fmt: skip
+    kinds = {name: kind_from_plain(name, told) for name, told in columns.items()}
+    return declared(kinds, terms=plain.get("terms", ()), missing=plain.get("missing"))
 
 
 def encoding_to_plain(encoding: Encoding) -> dict[str, Any]:
     """Return an encoding as the plain values of its schema."""
     kinds = zip(encoding.raw, encoding.kinds, strict=True)
     columns = {name: kind_to_plain(kind) for name, kind in kinds}
-    return {"columns": columns, "terms": [str(term) for term in encoding.terms]}
+    plain = {"columns": columns, "terms": [str(term) for term in encoding.terms]}
+    return plain if encoding.missing == COMPLETE else {**plain, "missing": encoding.missing}
 
 
 def encoding_from_plain(plain: Mapping[str, Any]) -> Encoding:

@@ -34,6 +34,7 @@ class IdKind(Kind):
     reads = frozenset({"number", "flag", "text", "date"})
 
     even: bool = False
+    gaps: bool | None = None
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return no name."""
@@ -65,7 +66,7 @@ def without_id(encoding: Encoding) -> Encoding:
     """Return the encoding of the numbers alone."""
     read = zip(encoding.raw, encoding.kinds, strict=True)
     kept = [(raw, kind) for raw, kind in read if not isinstance(kind, IdKind)]
-    return Encoding(tuple(raw for raw, _ in kept), tuple(kind for _, kind in kept), encoding.terms)
+    return replace(encoding, raw=tuple(raw for raw, _ in kept), kinds=tuple(kind for _, kind in kept))
 
 
 def find_ids(encoding: Encoding) -> tuple[int, IdKind] | None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpcov.arrays import Array
+from dpcov.checks import flag as checked_flag
 from dpcov.checks import number as checked_number
 from dpcov.core import ArgumentError
 from dpcov.sources.encoding.cells import Cells
@@ -28,6 +29,18 @@ class Kind(ABC):
 
     reads: ClassVar[frozenset[str]]
     """What a column may hold, by its type, to be read as this kind: see `ColumnType`."""
+
+    gaps: bool | None
+    """Whether values may be missing; None if that was not said. It matters where each column has its rows."""
+
+    def check_gaps(self) -> None:
+        """Raise an `ArgumentError` unless `gaps` is a truth value, or was not said."""
+        if self.gaps is not None:
+            checked_flag(self.gaps, "gaps")
+
+    def fails_on(self, holds: str) -> bool:
+        """Whether a value that is there may be missing to this kind, in a column that holds such."""
+        return holds not in ("number", "flag")
 
     @abstractmethod
     def names(self, column: str) -> tuple[str, ...]:
@@ -50,8 +63,10 @@ class NumberKind(Kind):
 
     lower: float | None = None
     upper: float | None = None
+    gaps: bool | None = None
 
     def __post_init__(self) -> None:
+        self.check_gaps()
         for name, end in (("lower", self.lower), ("upper", self.upper)):
             if end is not None:
                 object.__setattr__(self, name, checked_number(end, name))
@@ -90,6 +105,15 @@ class FlagKind(Kind):
 
     reads = frozenset({"number", "flag", "text"})
 
+    gaps: bool | None = None
+
+    def __post_init__(self) -> None:
+        self.check_gaps()
+
+    def fails_on(self, holds: str) -> bool:
+        """Whether it may be neither 0 nor 1."""
+        return holds != "flag"
+
     def names(self, column: str) -> tuple[str, ...]:
         """Return the name itself."""
         return (column,)
@@ -111,7 +135,7 @@ def _numbers(cells: Cells) -> Array:
     return cells if isinstance(cells, np.ndarray) else numbers_in(cells)  # type: ignore[return-value]
 
 
-def number(lower: float | None = None, upper: float | None = None) -> NumberKind:
+def number(lower: float | None = None, upper: float | None = None, *, gaps: bool | None = None) -> NumberKind:
     """Say that a column holds numbers, within public bounds if you know any.
 
     Parameters
@@ -119,6 +143,10 @@ def number(lower: float | None = None, upper: float | None = None) -> NumberKind
     lower, upper : float, optional
         Values beyond are moved to the nearest end. They must not come from the rows: an age may be said to
         lie between 0 and 120, but the largest age in the table is a fact about a person.
+    gaps : bool, optional
+        Whether values may be missing, which must be public as well. It matters with ``missing="pairwise"``
+        alone: a column that has none needs no column that tells where they are. By default its type decides:
+        integers and booleans of numpy have no gaps.
 
     Returns
     -------
@@ -133,11 +161,13 @@ def number(lower: float | None = None, upper: float | None = None) -> NumberKind
     >>> dpcov.release(people, rho=1, columns=kinds).mean().values.round()
     array([170.,  62.])
     """
-    return NumberKind(lower, upper)
+    return NumberKind(lower, upper, gaps)
 
 
-def flag() -> FlagKind:
+def flag(*, gaps: bool | None = None) -> FlagKind:
     """Say that a column holds yes or no: booleans, 1 and 0, or in text also t/f, true/false, y/n, yes/no.
+
+    Whether there may be `gaps` matters with ``missing="pairwise"``; see `number`.
 
     Examples
     --------
@@ -147,4 +177,4 @@ def flag() -> FlagKind:
     >>> dpcov.release(flights, rho=1, columns={"late": dpcov.flag()}).mean().values.round(1)
     array([0.2])
     """
-    return FlagKind()
+    return FlagKind(gaps)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpcov.checks import did_you_mean
+from dpcov.checks import choice, did_you_mean
 from dpcov.core import ArgumentError
 from dpcov.sources.encoding.categories import CategoryKind
-from dpcov.sources.encoding.encoding import Encoding
+from dpcov.sources.encoding.encoding import COMPLETE, MODES, PAIRWISE, Encoding
 from dpcov.sources.encoding.kinds import FlagKind, Kind, NumberKind
 from dpcov.sources.encoding.terms import read_term
 
@@ -33,11 +33,14 @@ class Schema:
         What columns hold, by name.
     terms : tuple of str
         Products, powers and logarithms of columns.
+    missing : str
+        Whether answers rest on "complete" rows, or "pairwise" on those in which both columns are there.
     """
 
     names: tuple[str, ...] | None = None
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     terms: tuple[str, ...] = ()
+    missing: str = COMPLETE
 
 
 Columns = Sequence[str] | Mapping[str, Kind] | Schema | Encoding | None
@@ -55,25 +58,34 @@ class ColumnType:
         "nothing" for missing values alone, "else" for what no kind reads.
     levels : tuple of str, optional
         All levels that it may have, if its type lists them.
+    gaps : bool
+        Whether values may be missing; not in a type that has no room for it, such as numpy's integers.
     """
 
     holds: str
     levels: tuple[str, ...] | None = None
+    gaps: bool = True
 
 
 def declared(
-    columns: Columns, bounds: Bounds | None = None, terms: Sequence[str] = (), schema: Schema | None = None
+    columns: Columns,
+    bounds: Bounds | None = None,
+    terms: Sequence[str] = (),
+    schema: Schema | None = None,
+    missing: str | None = None,
 ) -> Schema:
     """Return what the arguments say, or raise an `ArgumentError` that says what is wrong with them.
 
-    With a `schema`, `columns` are names of its columns, all of them by default.
+    With a `schema`, `columns` are names of its columns, all of them by default. What it says about `missing`
+    values holds unless the argument says otherwise.
     """
     told = _declared(columns)
     if schema is not None:
         told = _chosen(schema, told)
     if isinstance(terms, str) or not isinstance(terms, Sequence):
         raise ArgumentError('terms must be a list, such as ["age^2", "age:sex"].')
-    return replace(_with_bounds(told, bounds), terms=(*told.terms, *terms))
+    mode = told.missing if missing is None else choice(missing, "missing", MODES)
+    return replace(_with_bounds(told, bounds), terms=(*told.terms, *terms), missing=mode)
 
 
 def _chosen(schema: Schema, told: Schema) -> Schema:
@@ -154,7 +166,17 @@ def resolve(columns: Columns, present: Sequence[tuple[str, ColumnType]], *, hidd
     if strange:
         raise ArgumentError(_what_to_write(strange, types))
     told = [_checked(name, kind, types[name]) for name, kind in kinds.items() if kind is not None]
-    return Encoding(wanted, tuple(told), tuple(read_term(term, wanted) for term in schema.terms))
+    if schema.missing == PAIRWISE:
+        told = [_with_gaps(kind, types[name]) for name, kind in zip(wanted, told, strict=True)]
+    terms = tuple(read_term(term, wanted) for term in schema.terms)
+    return Encoding(wanted, tuple(told), terms, schema.missing)
+
+
+def _with_gaps(kind: Kind, found: ColumnType) -> Kind:
+    """Return the kind, which says whether values may be missing."""
+    if kind.gaps is not None:
+        return kind
+    return replace(kind, gaps=found.gaps or kind.fails_on(found.holds))  # type: ignore[type-var]
 
 
 def default_kind(found: ColumnType) -> Kind | None:
@@ -191,7 +213,7 @@ def _checked(name: str, kind: Kind, found: ColumnType) -> Kind:
                 f"column {name} has a type that lists no levels: name them, as in "
                 'category(["north", "south"]).'
             )
-        return CategoryKind(found.levels, kind.other)
+        return replace(kind, levels=found.levels)
     return kind
 
 
