@@ -260,6 +260,21 @@ def panels_coverage() -> str:
     return f"With `privacy_unit`, {'; '.join(told)}."
 
 
+def owners_summary() -> str:
+    """Return how releases of several owners compare with one of all their rows."""
+    found = results("owners").set_index("way")
+    one, other = found.loc["combined"], found.loc["pooled"]
+    return (
+        f"{one['owners']} owners of {one['least rows']:,} rows and more, {one['rows']:,} in all (the largest "
+        f"airlines of the flights from New York, {one['columns']} columns), each at epsilon = "
+        f"{one['epsilon']:g}: the worst combination of columns is off by {short(one['median error'])} in the "
+        f"combined release and by {short(other['median error'])} in one of the pooled rows (medians of "
+        f"{one['runs']}; `benchmarks/owners.py`), and {one['coverage']:.0%} and {other['coverage']:.0%} of "
+        f"95% intervals for means and covariances held ({one['noted']:.0%} and {other['noted']:.0%} carried "
+        "a note)."
+    )
+
+
 def _seen(error: float) -> str:
     return short(error) if error < float("inf") else "nothing seen"
 
@@ -302,7 +317,7 @@ def measured() -> dict[str, str]:
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
         flights_components, others_means, coverage_table, same_epsilon_table, same_epsilon_summary,
-        panels_table, panels_coverage, persons_scale, scale_table, epsilon_of_half,
+        panels_table, panels_coverage, owners_summary, persons_scale, scale_table, epsilon_of_half,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 
