@@ -253,11 +253,11 @@ def panels_coverage() -> str:
     """Return how often intervals hold on these tables."""
     found = results("panels").query("way == 'unit'")
     told = [
-        f"{line['coverage']:.0%} of 95% intervals for means and covariances held on {line['panel']} "
-        f"({line['noted']:.0%} of them carried a note; of the others {line['without a note']:.0%} held)"
+        f"{line['coverage']:.0%} on {line['panel']} ({line['without a note']:.0%} of the "
+        f"{1 - line['noted']:.0%} without a note)"
         for _, line in found.iterrows()
     ]
-    return f"With `privacy_unit`, {'; '.join(told)}."
+    return f"With `privacy_unit`, 95% intervals for means and covariances held in {', '.join(told)}."
 
 
 def owners_summary() -> str:
@@ -265,12 +265,12 @@ def owners_summary() -> str:
     found = results("owners").set_index("way")
     one, other = found.loc["combined"], found.loc["pooled"]
     return (
-        f"{one['owners']} owners of {one['least rows']:,} rows and more, {one['rows']:,} in all (the largest "
-        f"airlines of the flights from New York, {one['columns']} columns), each at epsilon = "
+        f"{one['owners']:.0f} owners of {one['least rows']:,.0f} rows and more, {one['rows']:,.0f} in all "
+        f"(the largest airlines of the flights from New York, {one['columns']:.0f} columns), each at epsilon = "
         f"{one['epsilon']:g}: the worst combination of columns is off by {short(one['median error'])} in the "
         f"combined release and by {short(other['median error'])} in one of the pooled rows (medians of "
-        f"{one['runs']}; `benchmarks/owners.py`), and {one['coverage']:.0%} and {other['coverage']:.0%} of "
-        f"95% intervals for means and covariances held ({one['noted']:.0%} and {other['noted']:.0%} carried "
+        f"{one['runs']:.0f}; `benchmarks/owners.py`), and {one['coverage']:.0%} and {other['coverage']:.0%} "
+        f"of 95% intervals for means and covariances held ({one['noted']:.0%} and {other['noted']:.0%} carried "
         "a note)."
     )
 
@@ -297,13 +297,12 @@ def scale_table() -> str:
 
 
 def persons_scale() -> str:
-    """Return what a release of many persons from an unsorted file costs."""
+    """Return what memory a release of many persons from an unsorted file takes."""
     line = results("persons_scale").iloc[0]
     return (
         f"{line['rows'] / 1e6:.0f} million rows of {line['persons'] / 1e6:.1f} million persons, "
-        f"{line['columns']:.0f} columns, from one unsorted Parquet file: sorted in {line['sorting']:.0f} "
-        f"seconds, released in {line['release']:.0f} seconds in all, at most "
-        f"{line['megabytes'] / 1000:.2f} GB of memory (2 busy cores)."
+        f"{line['columns']:.0f} columns, from one unsorted Parquet file, take at most "
+        f"{line['megabytes'] / 1000:.2f} GB of memory, sorting included (`benchmarks/persons_scale.py`)."
     )
 
 
