@@ -15,7 +15,7 @@ demo: $(VENV)/.ready
 
 # Two processes with one thread each: threads of BLAS would fight over the same two cores.
 test: $(VENV)/.ready
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -266,12 +266,12 @@ def owners_summary() -> str:
     one, other = found.loc["combined"], found.loc["pooled"]
     return (
         f"{one['owners']:.0f} owners of {one['least rows']:,.0f} rows and more, {one['rows']:,.0f} in all "
-        f"(the largest airlines of the flights from New York, {one['columns']:.0f} columns), each at epsilon = "
-        f"{one['epsilon']:g}: the worst combination of columns is off by {short(one['median error'])} in the "
-        f"combined release and by {short(other['median error'])} in one of the pooled rows (medians of "
-        f"{one['runs']:.0f}; `benchmarks/owners.py`), and {one['coverage']:.0%} and {other['coverage']:.0%} "
-        f"of 95% intervals for means and covariances held ({one['noted']:.0%} and {other['noted']:.0%} carried "
-        "a note)."
+        f"(the largest airlines of the flights from New York, {one['columns']:.0f} columns), each at "
+        f"epsilon = {one['epsilon']:g}: the worst combination of columns is off by "
+        f"{short(one['median error'])} in the combined release and by {short(other['median error'])} in one "
+        f"of the pooled rows (medians of {one['runs']:.0f}; `benchmarks/owners.py`), and "
+        f"{one['coverage']:.0%} and {other['coverage']:.0%} of 95% intervals for means and covariances held "
+        f"({one['noted']:.0%} and {other['noted']:.0%} carried a note)."
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from oracle import find_oracle_errors, make_reference
 from real_peers import PEERS
-from real_tables import RealTable, load_table
+from real_tables import Bounds, RealTable, load_table
 from world_answers import RawAnswers, RawRegression, Tally, ask_everything, fit_raw, is_due
 from world_draws import Array
 from world_judge import find_false_zeros, judge_matrix, with_constant
@@ -20,7 +20,7 @@ from world_judge import find_false_zeros, judge_matrix, with_constant
 import dpcov
 
 DELTA = 1e-6
-WHOLE, AUTO, OWN = "dpcov", "dpcov, automatic ridge", "dpcov, its columns"
+WHOLE, OWN = "dpcov", "dpcov told bounds"
 
 _ORACLE_RUNS = 51
 
@@ -47,6 +47,7 @@ class ReleaseOutcome:
     predicted_error: float
     resolved_error: float
     exceeded: bool
+    noted: bool
     unresolved: int
     false_zeros: tuple[str, ...]
     noted_zeros: tuple[str, ...]
@@ -66,8 +67,7 @@ class RegressionOutcome:
     Attributes
     ----------
     table, target, method : str
-        Which; the method is `WHOLE`, `AUTO` (the same release asked with ``ridge="auto"``), `OWN` (a release
-        of just these columns) or a peer.
+        Which; the method is `WHOLE`, `OWN` (a release of just these columns, told bounds) or a peer.
     predictors, run : int
         How many, and which release.
     epsilon : float
@@ -96,9 +96,13 @@ class RegressionOutcome:
     largest_error: float
 
 
-def private_release(table: RealTable, epsilon: float, rng: np.random.Generator) -> dpcov.Release:
+def private_release(
+    table: RealTable, epsilon: float, rng: np.random.Generator, bounds: Bounds | None = None
+) -> dpcov.Release:
     """Release a table with the default method."""
-    return dpcov.release(table.rows, epsilon=epsilon, delta=DELTA, columns=table.columns, rng=rng)
+    return dpcov.release(
+        table.rows, epsilon=epsilon, delta=DELTA, columns=table.columns, rng=rng, bounds=bounds
+    )
 
 
 def r_squared_on_rows(rows: Array, regression: RawRegression, coefficients: Array) -> float:
@@ -136,21 +140,21 @@ def judge_coefficients(
     }
 
 
-def _ask(
-    release: dpcov.Release | None, target: str, on: Sequence[str], ridge: float | str = 0.0
-) -> tuple[Array, bool] | None:
+def _ask(release: dpcov.Release | None, target: str, on: Sequence[str]) -> tuple[Array, bool] | None:
     if release is None:
         return None
     try:
-        fit = release.regress(target, on=on, ridge=ridge)
+        fit = release.regress(target, on=on)
     except dpcov.UnresolvedError:
         return None
     return fit.coefficients.values, bool(fit.coefficients.notes or fit.r_squared.notes)
 
 
-def _try_release(table: RealTable, epsilon: float, rng: np.random.Generator) -> dpcov.Release | None:
+def _try_release(
+    table: RealTable, epsilon: float, rng: np.random.Generator, bounds: Bounds | None = None
+) -> dpcov.Release | None:
     try:
-        return private_release(table, epsilon, rng)
+        return private_release(table, epsilon, rng, bounds)
     except dpcov.DpcovError as failure:
         print(f"{table.name}, epsilon {epsilon:g}: {failure}", flush=True)
         return None
@@ -170,7 +174,7 @@ def measure_table(
     releases : int
         How many at each budget.
     own : bool
-        Whether to release the columns of each regression alone as well.
+        Whether to release the columns of each regression alone as well, told the bounds that peers are told.
     peers : sequence of str, optional
         Which of `PEERS` to run.
     """
@@ -193,9 +197,10 @@ def measure_table(
             if release is not None:
                 found.append(judge(release, epsilon, run, time.perf_counter() - start))
             for regression, (target, on) in zip(regressions, table.regressions, strict=True):
-                answers = {WHOLE: _ask(release, target, on), AUTO: _ask(release, target, on, "auto")}
+                answers = {WHOLE: _ask(release, target, on)}
                 if own:
-                    answers[OWN] = _ask(_try_release(table.select([target, *on]), epsilon, rng), target, on)
+                    part = table.select([target, *on])
+                    answers[OWN] = _ask(_try_release(part, epsilon, rng, part.bounds), target, on)
                 for peer in peers:
                     coefficients = PEERS[peer](
                         complete, regression.target, regression.on, bounds, epsilon, DELTA, rng
@@ -261,6 +266,7 @@ class _ReleaseJudge:
             predicted_error=matrix["predicted_error"],
             resolved_error=matrix.get("resolved_error", math.nan),
             exceeded=matrix.get("exceeded", False),
+            noted=matrix["noted"],
             unresolved=matrix["unresolved"],
             false_zeros=false_zeros,
             noted_zeros=noted_zeros,

@@ -162,9 +162,10 @@ def _claim_lines(every: Sequence[Outcome]) -> list[str]:
         if claims:
             share = np.mean([outcome.exceeded for outcome in claims])
             at_least = np.mean([outcome.trimmed_error > outcome.predicted_error for outcome in claims])
+            plain = [outcome.exceeded for outcome in claims if not outcome.noted]
             lines.append(
                 f"predicted error exceeded, {title}: {share:.1%} of {len(claims)} releases "
-                f"(whatever resolved means: {at_least:.1%})"
+                f"(whatever resolved means: {at_least:.1%}), {sum(plain)} of {len(plain)} without a note"
             )
     zeros = [(outcome, len(outcome.false_zeros)) for outcome in every if outcome.false_zeros]
     columns = sum(outcome.n_columns for outcome in every)

@@ -78,8 +78,9 @@ class Outcome:
         The error in directions called resolved, see `resolved_columns`. NaN if none is.
     predicted_error : float
         What the release said that it would be. NaN if it said nothing.
-    exceeded : bool
-        Whether `resolved_error` is above `predicted_error`.
+    exceeded, noted : bool
+        Whether `resolved_error` is above `predicted_error`, and whether the release says that it may be:
+        rows were seen far beyond its region.
     unresolved, resolved_columns : int
         Combinations listed as unresolved; columns that remain without them.
     false_zeros, noted_zeros : tuple of str
@@ -112,6 +113,7 @@ class Outcome:
     resolved_error: float = math.nan
     predicted_error: float = math.nan
     exceeded: bool = False
+    noted: bool = False
     unresolved: int = 0
     resolved_columns: int = 0
     false_zeros: tuple[str, ...] = ()
@@ -230,12 +232,13 @@ def judge_matrix(release: dpcov.Release, table: NamedRows, reference: Reference)
     moment = release.second_moment().values
     error = reference.relative_error(moment)
     predicted = float(release.diagnostics.get("predicted_error", math.nan))
+    noted = not release.diagnostics.get("rows_beyond", {}).get("explained", True)
     try:
         n_unresolved = len(release.unresolved)
         kept = resolved_columns(release)
     except dpcov.UnresolvedError:
         # The release says that it knows nothing.
-        return {"error": error, "predicted_error": predicted, "unresolved": len(moment)}
+        return {"error": error, "predicted_error": predicted, "noted": noted, "unresolved": len(moment)}
     within = math.nan
     if kept:
         places = [*kept, len(table.columns)]
@@ -251,6 +254,7 @@ def judge_matrix(release: dpcov.Release, table: NamedRows, reference: Reference)
         "resolved_error": within,
         "predicted_error": predicted,
         "exceeded": within > predicted,
+        "noted": noted,
         "unresolved": n_unresolved,
         "resolved_columns": len(kept),
     }

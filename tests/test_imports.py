@@ -43,7 +43,7 @@ def test_linear_questions_load_few_modules() -> None:
         "_extras",
         "_version",
     }
-    assert len(names) < 42
+    assert len(names) < 44
 
 
 def test_the_default_loads_no_rival() -> None:
@@ -82,8 +82,14 @@ def test_every_public_name_is_there() -> None:
         _ = dpcov.nothing  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ["release", "plan", "methods"])
-def test_a_function_is_not_hidden_by_the_module_of_its_name(name: str) -> None:
-    loaded(f"import dpcov.{name}, dpcov.artefact, dpcov.plan\nassert callable(dpcov.{name})")
-    loaded(f"from dpcov import {name}\nimport dpcov.{name}\nassert dpcov.{name} is {name}")
-    loaded("import dpcov\ndpcov.theory.Bound")
+def test_a_function_is_not_hidden_by_the_module_of_its_name() -> None:
+    statements = ["import dpcov\ndpcov.theory.Bound"]
+    for name in ("release", "plan", "methods"):
+        statements += [
+            f"import dpcov.{name}, dpcov.artefact, dpcov.plan\nassert callable(dpcov.{name})",
+            f"from dpcov import {name}\nimport dpcov.{name}\nassert dpcov.{name} is {name}",
+        ]
+    # One interpreter, which forgets us in between: most of the time goes into loading others.
+    ours = "[name for name in sys.modules if name.split('.')[0] == 'dpcov']"
+    forget = f"import sys\nfor name in {ours}: del sys.modules[name]"
+    loaded(f"\n{forget}\n".join(statements))

@@ -195,6 +195,8 @@ class Release(AsksMoments, AsksModels):
             _rows_beyond(self.diagnostics, self._named),
             grouped=self.unit is not None,
             even=self.unit is not None and self.unit.even,
+            shares=() if self.encoding is None or not self.intercept else self.encoding.shares,
+            levels={} if self.encoding is None else self.encoding.levels,
         )
         if self.encoding is None or not self.pairwise:
             return released
@@ -541,7 +543,7 @@ def _private_release(data: Any, **arguments: Any) -> Release:
 
 
 def _rows_beyond(diagnostics: Mapping[str, Any], unit: str) -> tuple[str, ...]:
-    """Return a note if units lie beyond the region of a release and no law tells what they took along."""
+    """Return a note if units are seen far beyond the region of a release: nobody knows how far."""
     beyond = diagnostics.get("rows_beyond")
     if not isinstance(beyond, Mapping) or beyond.get("explained") is not False:
         return ()

@@ -44,13 +44,13 @@ def curator_of(rows: Array, bits: Any) -> Curator:
 
 def rows_clipped_alone(patch: pytest.MonkeyPatch, program: Program) -> Program:
     """Each row of a person may reach the radius."""
-    load = LatticeRows.load
+    clip = LatticeRows.clip
 
-    def alone(self: LatticeRows, block: Any, shrinking: Any = 1.0, units: Any = None) -> Any:
+    def alone(self: LatticeRows, rows: Any, shrinking: Any = 1.0, units: Any = None) -> Any:
         del units
-        return load(self, block, shrinking)
+        return clip(self, rows, shrinking)
 
-    patch.setattr(LatticeRows, "load", alone)
+    patch.setattr(LatticeRows, "clip", alone)
     return program
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import real_judge
 from real import compare, summarise_regressions, summarise_releases
-from real_judge import AUTO, OWN, WHOLE, RegressionOutcome, ReleaseOutcome, judge_coefficients, measure_table
+from real_judge import OWN, WHOLE, RegressionOutcome, ReleaseOutcome, judge_coefficients, measure_table
 from real_peers import PEERS, analytic_rho
 from real_tables import load_table
 from world_answers import fit_raw
@@ -87,8 +87,8 @@ def test_a_table_is_measured_beside_peers(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(real_judge, "PEERS", {"raw": least_squares})
     releases, fits = measure_table("weather", [3.0], 1, own=True, peers=["raw"])
     assert len(releases) == 1
-    assert len(fits) == 12
-    assert {fit.method for fit in fits} == {WHOLE, AUTO, OWN, "raw"}
+    assert len(fits) == 9
+    assert {fit.method for fit in fits} == {WHOLE, OWN, "raw"}
     for fit in fits:
         assert fit.r_squared <= fit.raw_r_squared + 1e-9
         if fit.method == "raw":
@@ -96,7 +96,7 @@ def test_a_table_is_measured_beside_peers(monkeypatch: pytest.MonkeyPatch, tmp_p
     write_outcomes(releases, tmp_path / "real.csv")
     write_outcomes(fits, tmp_path / "fits.csv")
     assert read_outcomes(ReleaseOutcome, tmp_path / "real.csv")[0].means == releases[0].means
-    assert len(read_outcomes(RegressionOutcome, tmp_path / "fits.csv")) == 12
+    assert len(read_outcomes(RegressionOutcome, tmp_path / "fits.csv")) == 9
     assert "weather" in summarise_releases(releases)
     assert "beside raw: better/equal/worse 0/" in summarise_regressions(fits)
 

@@ -10,16 +10,23 @@ from numpy.typing import NDArray
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
 from dpcov.methods.whitening.run import Run
 from dpcov.sources import ArraySource
+from dpcov.sources.encoding.schema import Columns
 
 Matrix = NDArray[np.float64]
 
 
 def start_run(
-    rows: Matrix, rho: float = 0.5, seed: int = 0, *, constant: bool = False, contamination: float = 0.0
+    rows: Matrix,
+    rho: float = 0.5,
+    seed: int = 0,
+    *,
+    constant: bool = False,
+    contamination: float = 0.0,
+    columns: Columns = None,
 ) -> Run:
     """Return a run that has spent nothing yet."""
     budget, bits = Budget(PrivacyCost(Fraction(rho))), SeededBits(np.random.default_rng(seed))
-    curator = Curator(ArraySource(rows), budget, bits, constant=constant)
+    curator = Curator(ArraySource(rows, columns), budget, bits, constant=constant)
     return Run(curator, curator.n_rows, curator.n_columns, rho, contamination)
 
 

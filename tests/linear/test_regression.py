@@ -196,6 +196,18 @@ def test_columns_that_explain_nothing_get_a_note_on_r_squared_alone() -> None:
     assert not flat_release(standard_rows(), 2e-2, seed=1).regress("y", on=["a", "b", "c"]).r_squared.notes
 
 
+def test_the_automatic_ridge_leaves_out_what_noise_alone_might_be() -> None:
+    rows = standard_rows()
+    # A variance of 2.5 standard deviations of its noise: three norms of it, 3 sqrt 2, would be resolved.
+    rows[:, 2] *= np.sqrt(2.5e-4)
+    fit = flat_release(rows, 1e-4, seed=3).regress("y", on=["a", "b", "c"], ridge="auto")
+    assert fit.coefficients.values[1] == 0
+    rows[:, 2] *= 2
+    assert (
+        flat_release(rows, 1e-4, seed=3).regress("y", on=["a", "b", "c"], ridge="auto").coefficients.values[1]
+    )
+
+
 def test_the_automatic_ridge_leaves_out_a_column_below_the_noise() -> None:
     rows = standard_rows()
     rows[:, 2] *= 1e-3

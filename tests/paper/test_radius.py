@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import ArgumentError, Budget, Curator, NoAnswerError, PrivacyCost, SeededBits
-from dpcov.core.lattice import MappedRows
+from dpcov.core.lattice import MappedRows, times_power
 from dpcov.paper.radius import _NEGLIGIBLE, _centred, find_covering_radius, find_enclosing_ball
 from dpcov.sources import ArraySource
 
@@ -131,7 +131,7 @@ def test_no_row_is_further_than_its_norm_says(seed: int, d: int, far: float, nea
     view = _centred(centre, 10**near * _NEGLIGIBLE, 10**near)
     mapped = MappedRows(view.lattice_map, 40)
     mapped.load(rows.T, constant=True)
-    norms = np.sqrt(mapped.squares) * mapped.scaled(1.0)
+    norms = np.sqrt(mapped.squares) * times_power(1.0 / view.lattice_map.scale, mapped.shift)
     # The centre as float64 has it: rows minus centre round to 1e-16 of the centre.
     distances = np.linalg.norm(rows - centre, axis=1) * (1 - 1e-9) - 1e-15 * np.linalg.norm(centre)
     for norm, distance in zip(norms.tolist(), distances, strict=True):

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from dpcov.core import Block, DpcovError, RowTask, RowWorker, SourceError
 from dpcov.core.queries.sample import SampledTask
-from dpcov.core.tasks import TaskWithoutNotes
 from dpcov.core.units import Units
 from dpcov.paper.queries.shrinking import ShrinkingMemory
 from dpcov.rivals.queries.unvetted.stable_moment import CollectTask
@@ -46,7 +45,7 @@ class _Failing:
 
 
 @dataclass(frozen=True)
-class FailingTask(TaskWithoutNotes):
+class FailingTask(RowTask):
     block_rows: int = 1000
     shape: tuple[int, ...] = (1,)
 

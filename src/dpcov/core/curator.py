@@ -181,11 +181,13 @@ class Curator:
         last = self._last
         if last is not None and list(tasks) == [last[0]]:
             return [last[1]]
-        joint = JointTask(tuple(tasks))
+        # Equal tasks, such as two counts in one grid, have one total.
+        joint = JointTask(tuple(dict.fromkeys(tasks)))
         # Elsewhere the cut may depend on rows, and how far a scan is with it (order.md).
         with self._progress(purpose, self.n_rows if self._source.in_memory else None) as report:
-            total = self._source.scan(joint if len(tasks) > 1 else tasks[0], report)
-        totals = joint.split(total)
+            total = self._source.scan(joint if len(joint.tasks) > 1 else tasks[0], report)
+        found = dict(zip(joint.tasks, joint.split(total), strict=True))
+        totals = [found[task] for task in tasks]
         if totals[-1].size <= _LARGEST_KEPT_TOTAL:
             self._last = tasks[-1], totals[-1]
         return totals

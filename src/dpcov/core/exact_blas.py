@@ -91,14 +91,9 @@ def check_blas() -> None:
     Public numbers only, chosen so that the partial sums come close to 2^53: a BLAS that
     emulates float64 by shorter numbers, or rounds in between, fails.
     """
-    state = 12345
-    numbers = []
-    for _ in range(37 * 64 + 37 * 37):
-        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        numbers.append((state >> 40) - (1 << 23))
     # 37 terms below 2^23 * 2^23 stay below 2^52; 64 squares below 2^46 stay below 2^53.
-    block = np.array(numbers[: 37 * 64], dtype=np.int64).reshape(37, 64)
-    lower = np.tril(np.array(numbers[37 * 64 :], dtype=np.int64).reshape(37, 37))
+    numbers = np.arange(37 * 101).reshape(37, 101) ** 2 * 2654435761 % (1 << 24) - (1 << 23)
+    block, lower = numbers[:, :64], np.tril(numbers[:, 64:])
     product = block.astype(np.float64)
     apply_triangular(np.asfortranarray(lower.astype(np.float64)), product)
     total = np.zeros((37, 37))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular
+from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular, check_blas
 from dpcov.core.units import Units
 
 ENTRY_NORM_LOG2 = 27
@@ -121,6 +121,11 @@ class LatticeMap:
         object.__setattr__(self, "centres", centres)
 
     @property
+    def integers(self) -> tuple[bytes, ...]:
+        """What decides which integers a row becomes: the same for maps that differ in their scale alone."""
+        return tuple(array.tobytes() for array in (self.coefficients, self.column_exponents, self.centres))
+
+    @property
     def n_columns(self) -> int:
         """Number of columns of the table that the map takes."""
         return len(self.coefficients)
@@ -169,10 +174,22 @@ def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray
     if len(hostile):
         largest[hostile] = 1.0
         x[:, hostile] = 0.0
-    exponent: NDArray[np.int32] = np.frexp(largest)[1] - np.int32(entry_log2)
-    x *= np.ldexp(1.0, -exponent)
+    # The exponent that frexp gives, of normal positive numbers.
+    exponent: NDArray[np.int64] = (largest.view(np.int64) >> 52) - (1022 + entry_log2)
+    x *= _power_of_two(-exponent)
     np.rint(x, out=x)
-    return exponent
+    return exponent.astype(np.int32)
+
+
+def _power_of_two(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 2^exponent for exponents from -1022 to 1023: ldexp takes ten times as long."""
+    return ((exponent + 1023) << 52).view(np.float64)
+
+
+def times_power(length: float, exponent: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return ``length 2^exponent``; where float64 has no such number, about the least or the greatest."""
+    mantissa, own = math.frexp(length)
+    return mantissa * _power_of_two(np.clip(exponent.astype(np.int64) + own, -1022, 1023))
 
 
 class MappedRows:
@@ -196,8 +213,9 @@ class MappedRows:
     """
 
     def __init__(self, lattice_map: LatticeMap, capacity: int) -> None:
+        check_blas()
         d = lattice_map.n_columns
-        self._map = lattice_map
+        self.lattice_map = lattice_map
         exponents = lattice_map.column_exponents
         self._column_scale = np.ldexp(1.0, exponents)[:, None] if exponents.any() else None
         self._centres = lattice_map.centres[:, None] if lattice_map.centres.any() else None
@@ -209,7 +227,7 @@ class MappedRows:
     def load(self, block: Block, *, constant: bool) -> None:
         """Map the rows of `block`, with a constant column of ones after its own if asked."""
         rows = len(block[0])
-        d = self._map.n_columns
+        d = self.lattice_map.n_columns
         if d * rows > len(self._storage):
             # A unit that is longer than a block.
             self._storage = np.empty(d * rows)
@@ -231,22 +249,10 @@ class MappedRows:
         if self._column_scale is not None:
             x *= self._column_scale
         self.shift = _round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)
-        apply_triangular(self._map.coefficients, x)
+        apply_triangular(self.lattice_map.coefficients, x)
         self.shift += _round_rows(x, _IMAGE_NORM_LOG2, 1.0)
         self.values = x
-        self.squares = self.squared_norms()
-
-    def scaled(self, length: float, exponent: NDArray[np.int32] | None = None) -> NDArray[np.float64]:
-        """Return `length` in units of ``2^exponent / scale``, by default those of `values`."""
-        result: NDArray[np.float64] = np.ldexp(
-            length / self._map.scale, self.shift if exponent is None else exponent
-        )
-        return result
-
-    def squared_norms(self) -> NDArray[np.float64]:
-        """Return the exact squared norm of every row of `values`."""
-        squares: NDArray[np.float64] = np.einsum("ij,ij->j", self.values, self.values)
-        return squares
+        self.squares: NDArray[np.float64] = np.einsum("ij,ij->j", x, x)
 
     def round_to_lattice(
         self, factor: NDArray[np.float64], bound: int, units: Units | None = None
@@ -260,7 +266,7 @@ class MappedRows:
         """
         self.values *= factor
         np.rint(self.values, out=self.values)
-        squares = self.squared_norms()
+        squares: NDArray[np.float64] = np.einsum("ij,ij->j", self.values, self.values)
         kept = squares <= float(bound * bound)
         if units is not None:
             sums = units.add_up(np.where(kept, squares, float(bound * bound + 1)).astype(np.int64))

@@ -9,7 +9,7 @@ blocks, threads and machines gives the same bits. ``order.md`` says why privacy 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,28 +54,16 @@ class RowTask(Protocol):
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
 
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
+    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:  # noqa: ARG002
         """Return what the task knows about these positions, such as their groups; empty if nothing."""
+        return np.empty(0, dtype=np.int64)
 
-    def with_notes(self, notes: NDArray[np.int64]) -> RowTask:
+    def with_notes(self, notes: NDArray[np.int64]) -> RowTask:  # noqa: ARG002
         """Return the task for some rows alone, numbered from 0, with what it knows about them.
 
         Another machine needs no more than that, and ``with_notes`` of an empty array is what all
         machines have in common.
         """
-
-
-class TaskWithoutNotes:
-    """Base of the tasks that need to be told nothing about positions."""
-
-    def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return nothing."""
-        del first_row, n_rows
-        return np.empty(0, dtype=np.int64)
-
-    def with_notes(self, notes: NDArray[np.int64]) -> Self:
-        """Return the task itself."""
-        del notes
         return self
 
 

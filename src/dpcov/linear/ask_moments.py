@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpcov.linear.answers import Answer
 from dpcov.linear.description import Description, describe, standard_deviation
+from dpcov.linear.levels import level_shares, means_by_level
 from dpcov.linear.questions import Questions
 from dpcov.linear.unresolved import Combination
 
@@ -83,6 +84,42 @@ class AsksMoments:
         True
         """
         return self._questions.mean(columns, sampling=sampling)
+
+    def shares(self, category: str, *, sampling: bool = False) -> Answer:
+        """Return the share of rows that have each level of a category, the first level too.
+
+        Each is the best estimate by itself: together they need not be exactly 1.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import dpcov
+        >>> people = pd.DataFrame({"region": ["north", "south", "south", "east"] * 5000})
+        >>> kinds = {"region": dpcov.category(["north", "south", "east"], other=False)}
+        >>> made = dpcov.release(people, rho=1, columns=kinds)
+        >>> made.shares("region").labels
+        (('region[north]', 'region[south]', 'region[east]'),)
+        >>> made.shares("region").values.round(2)
+        array([0.25, 0.5 , 0.25])
+        """
+        return level_shares(self._questions, category, sampling=sampling)
+
+    def mean_by(self, column: str, category: str) -> Answer:
+        """Return the mean of a column for each level of a category, the first level too.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> import dpcov
+        >>> region = np.random.default_rng(0).choice(["north", "south"], 50_000)
+        >>> wage = np.random.default_rng(1).normal(size=50_000) + np.where(region == "north", 30, 20)
+        >>> kinds = {"region": dpcov.category(["north", "south"], other=False), "wage": dpcov.number(0, 100)}
+        >>> people = pd.DataFrame({"region": region, "wage": wage})
+        >>> dpcov.release(people, rho=1, columns=kinds).mean_by("wage", "region").values.round()
+        array([30., 20.])
+        """
+        return means_by_level(self._questions, column, category)
 
     def variance(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
         """Return the variances (the mean over rows, not divided by n - 1).

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.arrays import Array
+from dpcov.checks import choice
 from dpcov.core import ArgumentError
 from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
@@ -61,6 +62,8 @@ class Regression:
         The standard deviation of each predictor and of the target; without an intercept, root mean squares.
     untested : str
         Why coefficients cannot be tested, if so.
+    references : tuple of str
+        The first levels of categories among the predictors, which the others are compared with.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Regression:
     complete_rows: float
     spreads: Array
     untested: str
+    references: tuple[str, ...]
     _errors: JointErrors
 
     @property
@@ -141,6 +145,25 @@ class Regression:
         names = [column for name in named for column in self.terms.get(name, (name,))]
         places = find_columns(self.on, names, "columns")
         return wald_test(self._errors, self.coefficients, [self.on[i] for i in places], places)
+
+    def contrast(self, first: str, second: str) -> Answer:
+        """Return how far the coefficient of one column is above that of another, with its interval.
+
+        Of two levels of a category: what the target differs by between them. The first level of a category,
+        which has no coefficient, may be either.
+        """
+        names = list(self.on)
+        form = np.zeros(len(self.coefficients))
+        for name, sign in ((first, 1.0), (second, -1.0)):
+            choice(name, "contrast", [*names, *self.references], kind="column ")
+            if name in names:
+                form[names.index(name)] += sign
+        title = f"{first} - {second}"
+        return Answer(
+            title, np.array([form @ self.coefficients.values]), ((title,),), self.coefficients.sampling,
+            notes=self.coefficients.notes, _given=self._errors.response_along(form[None]),
+            _law=self._errors.law,
+        )  # fmt: skip
 
     def compare(self, smaller: Regression) -> WaldTest:
         """Test whether this regression explains more than one on some of its columns.

@@ -12,6 +12,7 @@ import numpy as np
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, UnresolvedError
 from dpcov.linear.answers import Answer
+from dpcov.linear.geometry import Geometry
 from dpcov.linear.pairwise import Pairs, PairwiseGeometry
 from dpcov.linear.questions import Questions
 from dpcov.linear.spectra import Whitening
@@ -197,16 +198,43 @@ class PairwiseQuestions(Questions):
             sampling=sampling, limits=(0.0, self.most_rows),
         )  # fmt: skip
 
+    @property
+    def forms(self) -> tuple[Array, Array]:
+        """Each column, zero where it is missing, and where it is there: as forms of the released row."""
+        return self.values, self.presence
+
+    @property
+    def matrix(self) -> Geometry:
+        """The released matrix and its noise."""
+        return self.released.geometry
+
+    def recoded(self, sums: Array, columns: tuple[str, ...], shares: tuple[int, ...]) -> PairwiseQuestions:
+        """Return questions about sums of columns that are missing together, one a line.
+
+        The last coefficient is that of the constant, where these columns are there.
+        """
+        first = np.argmax(sums[:, :-1] != 0, axis=1)
+        presence = self.presence[first]
+        values = sums[:, :-1] @ self.values + sums[:, -1:] * presence
+        return replace(self, columns=columns, values=values, presence=presence, shares=shares)
+
     def among(self, chosen: Sequence[int]) -> tuple[PairwiseQuestions, list[int]]:
         """Return questions about some columns alone, whose pairs must be there together, and their places."""
         block = list(chosen)
         lost = self._lost_pairs(block)
         if lost:
             raise UnresolvedError(f"This cannot be answered. {' '.join(lost)}")
-        part = replace(
-            self, columns=self.names(block), values=self.values[block], presence=self.presence[block]
+        return self._part(block), list(range(len(block)))
+
+    def _part(self, chosen: list[int]) -> PairwiseQuestions:
+        """Return the same about some columns alone."""
+        return replace(
+            self,
+            columns=self.names(chosen),
+            values=self.values[chosen],
+            presence=self.presence[chosen],
+            shares=tuple(i for i, place in enumerate(chosen) if place in self.shares),
         )
-        return part, list(range(len(block)))
 
     def find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
         """Return the independent combinations of some columns that lie below the noise."""
@@ -214,10 +242,7 @@ class PairwiseQuestions(Questions):
         rest = [i for i in chosen if i not in lost]
         found = all_unresolved(self.names(lost))
         if rest and len(rest) < len(self.columns):
-            part = replace(
-                self, columns=self.names(rest), values=self.values[rest], presence=self.presence[rest]
-            )
-            return [*found, *part.find_unresolved(range(len(rest)))]
+            return [*found, *self._part(rest).find_unresolved(range(len(rest)))]
         return [*found, *(super().find_unresolved(rest) if rest else [])]
 
     @property
@@ -284,5 +309,6 @@ def pairwise_questions(
         values[list(places), missing] = -np.array(fills)
     return PairwiseQuestions(
         tuple(columns), released.n_rows, released.moment, released.noise, released.losses, released.notes,
-        released.grouped, released=released, values=values, presence=presence,
+        released.grouped, released.shares, released.levels, released=released, values=values,
+        presence=presence,
     )  # fmt: skip

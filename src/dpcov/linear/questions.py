@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpcov.laws import LossLaw, NoiseLaw, least_resolved
 from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
+from dpcov.linear.shares import pool_shares
 from dpcov.linear.spectra import Whitening
 from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
 from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
@@ -62,6 +63,10 @@ class Questions:
         of a unit, on average.
     even : bool
         Whether every unit counts the same: its rows then add up to one.
+    shares : tuple of int
+        The places of columns that hold 0 and 1 alone.
+    levels : mapping of str to tuple of str
+        The names of all levels of each category. The first has no column: it is what the others leave.
 
     Examples
     --------
@@ -81,6 +86,8 @@ class Questions:
     notes: tuple[str, ...] = ()
     grouped: bool = False
     even: bool = False
+    shares: tuple[int, ...] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def has_constant(self) -> bool:
@@ -192,15 +199,30 @@ class Questions:
     def mean(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
         """Return the means of the complete rows."""
         chosen = self.choose(columns, "a mean")
-        response = self.geometry.of_mean().select(np.asarray(chosen))
+        values, response = self._means(sampling=flag(sampling, "sampling"))
         return self.answer(
             "mean",
-            self.geometry.mean[chosen],
+            values[chosen],
             [self.names(chosen)],
-            response,
+            response.select(np.asarray(chosen)),
             sampling=sampling,
             notes=self._lost_columns(chosen),
         )
+
+    def _means(self, *, sampling: bool) -> tuple[Array, Response]:
+        """Return all means with their responses; shares are pooled from two entries of the matrix."""
+        values, response = self.geometry.mean.copy(), self.geometry.of_mean()
+        seen = [place for place in self.shares if not self.find_unresolved([place])]
+        means, pooled, places = pool_shares(self.geometry, self.law, seen, sampling=sampling)
+        if places:
+            values[places] = np.clip(means, 0.0, 1.0)
+            # Several parts of a response may be one array of zeros.
+            parts, own = {name: part.copy() for name, part in response.parts().items()}, pooled.parts()
+            for name in own:
+                part = parts.setdefault(name, np.zeros((len(values), *own[name].shape[1:])))
+                part[places] = own[name]
+            response = Response(**parts)
+        return values, response
 
     def covariance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
         """Return covariances; sums are divided by the number of rows."""
@@ -302,6 +324,31 @@ class Questions:
     def among(self, chosen: Sequence[int]) -> tuple[Questions, list[int]]:
         """Return whom to ask about some columns together, and their places there."""
         return self, list(chosen)
+
+    @property
+    def forms(self) -> tuple[Array, Array]:
+        """Each column, zero where it is missing, and where it is there: as forms of the released row."""
+        whole = np.eye(len(self.moment))
+        return whole[: len(self.columns)], np.tile(whole[-1], (len(self.columns), 1))
+
+    @property
+    def matrix(self) -> Geometry:
+        """The released matrix and its noise."""
+        return self.geometry
+
+    def recoded(self, sums: Array, columns: tuple[str, ...], shares: tuple[int, ...]) -> Questions:
+        """Return questions about sums of columns: one a line, with the constant's coefficient last."""
+        forms = np.vstack([sums, np.eye(len(self.moment))[-1]])
+        noise = self.noise
+        if noise is not None:
+            noise = replace(noise, inverse=forms @ noise.inverse)
+        losses = tuple(
+            law if law.along is None else replace(law, along=sums[:, :-1] @ law.along) for law in self.losses
+        )
+        return replace(
+            self, columns=columns, moment=forms @ self.moment @ forms.T, noise=noise, losses=losses,
+            shares=shares,
+        )  # fmt: skip
 
     @property
     def rests_on(self) -> str:

@@ -10,13 +10,14 @@ import numpy as np
 
 from dpcov.checks import flag, number
 from dpcov.core import ArgumentError, UnresolvedError
-from dpcov.laws import noise_norm
+from dpcov.laws import least_resolved
 from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_column, find_columns
 from dpcov.linear.fitted import Regression
-from dpcov.linear.formulas import read_model
+from dpcov.linear.formulas import Model, read_model
 from dpcov.linear.inference import JointErrors
 from dpcov.linear.least_squares import Solution
+from dpcov.linear.levels import join_rare_levels
 from dpcov.linear.prediction import Outlook, Prediction
 from dpcov.linear.questions import Questions
 from dpcov.linear.unresolved import count_unresolved
@@ -62,10 +63,12 @@ def regress(
         Whether errors also cover that the rows are a sample of a population.
     """
     model = read_model(questions, target, on, intercept=flag(intercept, "intercept"))
+    find_column(questions.columns, model.target, "target")
+    if model.target in questions.names(find_columns(questions.columns, model.on, "on")):
+        raise ArgumentError(f"on contains the target '{model.target}': leave it out.")
+    questions, model = _without_rare_levels(questions, model)
     goal = find_column(questions.columns, model.target, "target")
     chosen = find_columns(questions.columns, model.on, "on")
-    if goal in chosen:
-        raise ArgumentError(f"on contains the target '{model.target}': leave it out.")
     questions, (*chosen, goal) = questions.among([*chosen, goal])
     seen = questions if model.intercept else questions.without_constant
     penalty = _choose_penalty(seen, chosen, goal, ridge or 0.0)
@@ -128,8 +131,24 @@ def regress(
         complete_rows=questions.complete_rows,
         spreads=np.sqrt(np.diag(seen.centred[0])[[*chosen, goal]]),
         untested=_untested(seen, chosen, penalty),
+        references=tuple(names[0] for names in questions.levels.values() if set(names[1:]) & set(model.on)),
         _errors=JointErrors(questions.geometry, law, solution.coefficient_gradients, tuple(index)),
     )
+
+
+def _without_rare_levels(questions: Questions, model: Model) -> tuple[Questions, Model]:
+    """Return the model with rare levels of categories joined, and whom to ask about it."""
+    if not questions.has_constant or questions.noise is None or not model.intercept:
+        return questions, model
+    asked, on, joined, notes = join_rare_levels(questions, model.on)
+    if not joined or not on:
+        return questions, model
+    terms = {
+        term: tuple(name for name in dict.fromkeys(joined.get(name, name) for name in names) if name)
+        for term, names in model.terms.items()
+    }
+    kept = {term: names for term, names in terms.items() if names}
+    return asked, replace(model, on=on, terms=kept, notes=(*model.notes, *notes))
 
 
 def _untested(questions: Questions, chosen: list[int], penalty: _Penalty) -> str:
@@ -159,8 +178,8 @@ class _Penalty:
 def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: float | str) -> _Penalty:
     """Return the penalty that was asked for, or the best one.
 
-    The best one leaves out a column whose released variance is below the norm of its own noise: what its unit
-    is, and so what a slope would do to predictions, is not known.
+    The best one leaves out a column that does not stand above its own noise: what its unit is, and so what a
+    slope would do to predictions, is not known.
     """
     noise = questions.noise
     if ridge != _AUTO:
@@ -172,7 +191,7 @@ def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: f
     block, factor = questions.centred
     if noise is None:
         raise UnresolvedError('ridge="auto" needs the law of the noise, which this method does not state.')
-    least = noise_norm(1, noise.sigma) * np.square(factor[chosen]).sum(axis=1)
+    least = least_resolved(1, noise.sigma) * np.square(factor[chosen]).sum(axis=1)
     kept = np.diag(block)[chosen] > least
     if not kept.any():
         return _Penalty(math.inf, tuple(range(len(chosen))))

@@ -203,7 +203,10 @@ not covered by these errors or by intervals.'
     rows = f"About {about:,.0f} {unit}s (at most {at_most:,}) lie far outside the rest and were clipped."
     if beyond.get("explained") is False:
         return f"{rows} Their effect is not known, and not covered by these errors or by intervals."
-    return f"{rows} Their effect is estimated, and intervals allow for it."
+    return (
+        f"{rows} Their effect is estimated, and intervals allow for it. Single {unit}s much further out "
+        "cannot be seen under the noise: intervals do not allow for them."
+    )
 
 
 def error_covers(method: str) -> str:

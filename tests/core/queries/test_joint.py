@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,14 +25,15 @@ from dpcov.core import (
     Report,
     RowsBeyond,
     RowTask,
+    Rule,
     SeededBits,
 )
-from dpcov.core.lattice import Lattice
+from dpcov.core.lattice import Lattice, MappedRows
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.queries.histogram import LogNormTask
 from dpcov.core.queries.joint import JointTask
 from dpcov.core.queries.sample import SampledTask
-from dpcov.maps import identity_map
+from dpcov.maps import identity_map, integer_map
 from dpcov.paper.queries import Agreement, LeastEigenvalueBuckets
 from dpcov.paper.queries.group_grams import GroupGramTask
 from dpcov.sources import ArraySource
@@ -59,6 +61,49 @@ def test_a_joint_scan_gives_the_total_of_every_task(threads: int) -> None:
         alone = source.scan(task)
         assert part.shape == alone.shape == task.shape
         assert (part == alone).all()
+
+
+def test_tasks_of_one_map_share_its_rows_and_keep_their_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+    lattice, frame = Lattice.for_table(N_ROWS, 4), integer_map(np.tri(4))
+    # The same integers in another unit, and other integers.
+    longer, other = replace(frame, scale=3 * frame.scale), integer_map(np.eye(4))
+    clippings = Clipping(frame, 3.0), Clipping(longer, 2.0, Rule.DROP), Clipping(other, 2.0)
+    grams = [GramTask(clipping, lattice, constant=True) for clipping in clippings]
+    norms = [LogNormTask(one, GRID, constant=True) for one in (frame, longer, other)]
+    joint = JointTask((grams[0], *norms, *grams[1:]))
+    source = ArraySource(ROWS, threads=1)
+    alone = [source.scan(task) for task in joint.tasks]
+    loads: list[MappedRows] = []
+    load = MappedRows.load
+
+    def counted(self: MappedRows, block: Any, *, constant: bool) -> None:
+        loads.append(self)
+        load(self, block, constant=constant)
+
+    monkeypatch.setattr(MappedRows, "load", counted)
+    found = joint.split(source.scan(joint))
+    assert all((one == two).all() for one, two in zip(found, alone, strict=True))
+    # One for the two norms and a Gram matrix, one for the other Gram matrix, which needs rows of its own.
+    assert len({id(rows) for rows in loads}) == 3
+
+
+def test_equal_tasks_have_one_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned: list[RowTask] = []
+    scan = ArraySource.scan
+
+    def noted(self: ArraySource, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
+        scanned.append(task)
+        return scan(self, task, report)
+
+    monkeypatch.setattr(ArraySource, "scan", noted)
+    near, far = (RowsBeyond(identity_map(3), GRID, first, 10, "") for first in (5, 40))
+    map_ = near.lattice_map
+    far = replace(far, lattice_map=map_)
+    norms = curator(ROWS, rho=100)[0].ask(NormHistogram(map_, GRID, 50, ""), near, far)
+    assert isinstance(scanned[0], LogNormTask)
+    exact = ArraySource(ROWS).scan(LogNormTask(map_, GRID, constant=False))
+    for count, first in zip(norms[1:], (5, 40), strict=True):
+        assert abs(count.count - exact[first:].sum()) < 5
 
 
 def test_the_parts_of_a_joint_task_make_the_whole() -> None:

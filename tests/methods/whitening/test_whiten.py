@@ -53,7 +53,7 @@ def test_gaussian_rows_are_white_in_the_end(condition: float, start: str) -> Non
         conditions.append(np.linalg.cond(moment))
         assert white.unit == pytest.approx(math.sqrt(np.trace(moment) / 6), rel=0.15)
         # Few rows are longer than what was seen: a look shows 68 in a bin, and 136 in four.
-        assert (np.linalg.norm(mapped, axis=1) > white.look.far).sum() < 140
+        assert (np.linalg.norm(mapped, axis=1) > white.far).sum() < 140
         assert run.left > 0.8
         assert run.rounds[-1].resolved == 6
     # A round aims at noise of 0.3 of a direction, and what is seen in all of them is fused.
@@ -81,11 +81,11 @@ def test_a_rare_column_stays_in_sight(k: int) -> None:
         run = start_run(rows, seed=seed)
         white = whitened(run, find_rough_frame(run, np.eye(run.d)).rows)
         norms = np.linalg.norm(rows @ white.rows.T, axis=1)
-        assert np.median(norms[:k]) < white.look.far
+        assert np.median(norms[:k]) < white.far
         # As it comes, its variance is k / N of the others': 50 to 100 times smaller.
         assert np.linalg.cond(second_moment(rows @ white.rows.T)) < 5
         # sqrt(n / k) times as long as the others in each direction, not more.
-        assert white.look.far < 1.5 * math.sqrt(N / k) * white.unit + 4 * math.sqrt(5) * white.unit
+        assert white.far < 1.5 * math.sqrt(N / k) * white.unit + 4 * math.sqrt(5) * white.unit
 
 
 def test_the_first_look_is_careful_and_rounds_cost_no_more_than_they_may() -> None:

@@ -28,7 +28,7 @@ from dpcov.core import (
     Rule,
     SeededBits,
 )
-from dpcov.core.lattice import Lattice, MappedRows
+from dpcov.core.lattice import Lattice, MappedRows, times_power
 from dpcov.maps import identity_map, integer_map
 from dpcov.paper.queries import Shrinking, ShrunkGram
 from dpcov.paper.queries.shrinking import ShrinkingMemory, ShrunkGramTask
@@ -102,7 +102,8 @@ def test_a_memory_changes_no_bit_and_learns_the_last_step(known: int) -> None:
 def ratio(rows: Rows, step: Shrinking) -> Rows:
     mapped = MappedRows(step.lattice_map, len(rows))
     mapped.load(rows.T, constant=False)
-    return np.asarray(step.radius / (np.sqrt(np.maximum(mapped.squares, 1)) * mapped.scaled(1.0)))
+    unit = times_power(1.0 / step.lattice_map.scale, mapped.shift)
+    return np.asarray(step.radius / (np.sqrt(np.maximum(mapped.squares, 1)) * unit))
 
 
 def test_a_memory_covers_only_chains_that_begin_with_its_steps() -> None:

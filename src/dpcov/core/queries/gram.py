@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from dpcov.core.budget import Number
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError, ExactnessError
-from dpcov.core.exact_blas import add_gram, check_blas
-from dpcov.core.lattice import Block, Lattice, LatticeMap, MappedRows
+from dpcov.core.exact_blas import add_gram
+from dpcov.core.lattice import Lattice, LatticeMap, MappedRows, times_power
 from dpcov.core.noise import rounded_gaussian
+from dpcov.core.queries.joint import MappedWorker
 from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
-from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
+from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
 
 _LARGEST_RADIUS = 1e140
@@ -186,7 +187,7 @@ class Gram(GaussianQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class GramTask(TaskWithoutNotes):
+class GramTask(RowTask):
     """The exact Gram matrix of mapped and clipped rows, in lattice units."""
 
     clipping: Clipping
@@ -209,70 +210,54 @@ class GramTask(TaskWithoutNotes):
         return _GramWorker(self)
 
 
-class _GramWorker:
+class _GramWorker(MappedWorker):
+    overwrites = True
+
     def __init__(self, task: GramTask) -> None:
-        self._rows = LatticeRows(
-            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
-        )
+        mapped = MappedRows(task.clipping.lattice_map, task.block_rows)
+        super().__init__(mapped, constant=task.constant)
+        self._rows = LatticeRows(task.clipping, task.lattice)
         self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
 
-    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
-        del first_row
-        self._sum.add(*self._rows.load(block, units=units))
+    def add_mapped(self, units: Units | None) -> None:
+        self._sum.add(*self._rows.clip(self.mapped, units=units))
 
     def total(self) -> NDArray[np.int64]:
         return self._sum.total()
 
 
 class LatticeRows:
-    """Maps, clips and rounds blocks of rows to the lattice.
+    """Clips mapped rows and rounds them to the lattice."""
 
-    Attributes
-    ----------
-    mapped : MappedRows
-        After `load`: the mapped rows, whose norms and exponents are those before the clipping.
-    """
+    def __init__(self, clipping: Clipping, lattice: Lattice) -> None:
+        self._clipping, self._lattice = clipping, lattice
 
-    def __init__(self, clipping: Clipping, lattice: Lattice, *, constant: bool, capacity: int) -> None:
-        check_blas()
-        self._clipping = clipping
-        self._lattice = lattice
-        self._constant = constant
-        self.mapped = MappedRows(clipping.lattice_map, capacity)
-
-    def load(
-        self,
-        block: Block,
-        shrinking: NDArray[np.float64] | float = 1.0,
-        units: Units | None = None,
+    def clip(
+        self, rows: MappedRows, shrinking: NDArray[np.float64] | float = 1.0, units: Units | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the integer rows, shape (d, rows), and their exact squared norms; of units, these add up.
 
         Every row is multiplied by its `shrinking` before it is clipped, or by the weight of its unit.
         """
-        # Warnings would tell about rows.
-        with np.errstate(all="ignore"):
-            rows, clipping, lattice = self.mapped, self._clipping, self._lattice
-            rows.load(block, constant=self._constant)
-            squares, exponent = rows.squares, rows.shift
-            if units is not None:
-                squares, exponent = units.joint(squares, exponent)
-                shrinking = units.weights
-            norms = np.sqrt(np.maximum(squares, 1.0))
-            unclipped = rows.scaled(lattice.clip / clipping.radius, exponent) * shrinking
-            whole = lattice.clip / norms
+        clipping, lattice = self._clipping, self._lattice
+        squares, exponent = rows.squares, rows.shift
+        if units is not None:
+            squares, exponent = units.joint(squares, exponent)
+            shrinking = units.weights
+        factor = whole = lattice.clip / np.sqrt(np.maximum(squares, 1.0))
+        if clipping.rule is not Rule.DIRECTION:
+            # Of the own map: rows may be those of another that differs in its scale.
+            unclipped = times_power(lattice.clip / clipping.radius / clipping.lattice_map.scale, exponent)
+            unclipped *= shrinking
             if clipping.rule is Rule.SHRINK:
                 factor = np.minimum(unclipped, whole)
             elif clipping.rule is Rule.DROP:
                 factor = np.where(unclipped <= whole, unclipped, 0.0)
-            elif clipping.rule is Rule.DIRECTION:
-                factor = whole
             else:
                 factor = np.where(unclipped > whole, whole, 0.0)
-            if units is not None:
-                factor = units.row_factors(factor, rows.shift, exponent)
-            squares = rows.round_to_lattice(factor, lattice.bound, units)
-            return rows.values, squares
+        if units is not None:
+            factor = units.row_factors(factor, rows.shift, exponent)
+        return rows.values, rows.round_to_lattice(factor, lattice.bound, units)
 
 
 class GramSum:

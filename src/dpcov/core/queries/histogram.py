@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from dpcov.core.budget import Number
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exact_blas import check_blas
-from dpcov.core.lattice import Block, LatticeMap, MappedRows
+from dpcov.core.lattice import LatticeMap, MappedRows
 from dpcov.core.noise import rounded_gaussian, rounded_variance
+from dpcov.core.queries.joint import MappedWorker
 from dpcov.core.queries.sample import sample_task, sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
-from dpcov.core.tasks import RowTask, RowWorker, TaskWithoutNotes, block_length
+from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
 
 
@@ -56,15 +56,12 @@ class LogNormGrid:
 
     def locate(self, squares: NDArray[np.float64], exponent: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the bin of the norm ``sqrt(squares * 4^exponent)``, from comparisons alone."""
-        mantissa, own = np.frexp(squares)
-        # frexp gives [1/2, 1): position within the doubling of the square, then the doubling.
-        within = np.searchsorted(self._mantissas(), mantissa, side="right") - 1
-        doubling = own.astype(np.int64) - 1 + 2 * exponent.astype(np.int64) - 2 * self.lowest
-        index = self.halves * doubling + within + 1
+        # The bits of a positive float64: its doubling, and where it lies within that.
+        bits, mantissa = squares.view(np.int64), (1 << 52) - 1
+        index = self.halves * ((bits >> 52) - 1023 + 2 * exponent.astype(np.int64) - 2 * self.lowest) + 1
+        for edge in np.exp2(np.arange(1, self.halves) / self.halves - 1).view(np.int64) & mantissa:
+            index += (bits & mantissa) >= edge
         return np.where(squares > 0, np.clip(index, 0, self.n_bins - 1), 0)
-
-    def _mantissas(self) -> NDArray[np.float64]:
-        return np.exp2(np.arange(self.halves) / self.halves - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +223,7 @@ class RowsBeyond(GaussianQuery):
 
 
 @dataclass(frozen=True)
-class LogNormTask(TaskWithoutNotes):
+class LogNormTask(RowTask):
     """Counts of rows by the logarithm of their norm after a map; equal for the same map object and grid."""
 
     lattice_map: LatticeMap
@@ -248,26 +245,21 @@ class LogNormTask(TaskWithoutNotes):
         return _LogNormWorker(self)
 
 
-class _LogNormWorker:
+class _LogNormWorker(MappedWorker):
     def __init__(self, task: LogNormTask) -> None:
-        check_blas()
-        self._task = task
-        self._rows = MappedRows(task.lattice_map, task.block_rows)
+        super().__init__(MappedRows(task.lattice_map, task.block_rows), constant=task.constant)
+        self._grid = task.grid
         mantissa, self._exponent = np.frexp(1.0 / task.lattice_map.scale)
         self._unit_square = float(mantissa * mantissa)
         self._counts = np.zeros(task.grid.n_bins, dtype=np.int64)
 
-    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
-        del first_row
-        with np.errstate(all="ignore"):
-            rows, grid = self._rows, self._task.grid
-            rows.load(block, constant=self._task.constant)
-            squares, exponent = rows.squares, rows.shift
-            if units is not None:
-                squares, exponent = units.joint(squares, exponent)
-                squares = squares / np.maximum(units.counts, 1) if units.even else squares
-            bins = grid.locate(squares * self._unit_square, exponent + self._exponent)
-        self._counts += np.bincount(bins, minlength=grid.n_bins)
+    def add_mapped(self, units: Units | None) -> None:
+        squares, exponent = self.mapped.squares, self.mapped.shift
+        if units is not None:
+            squares, exponent = units.joint(squares, exponent)
+            squares = squares / np.maximum(units.counts, 1) if units.even else squares
+        bins = self._grid.locate(squares * self._unit_square, exponent + self._exponent)
+        self._counts += np.bincount(bins, minlength=self._grid.n_bins)
 
     def total(self) -> NDArray[np.int64]:
         return self._counts

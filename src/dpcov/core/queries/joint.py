@@ -11,9 +11,36 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.lattice import Block
+from dpcov.core.lattice import Block, MappedRows
 from dpcov.core.tasks import RowTask, RowWorker
 from dpcov.core.units import Units
+
+
+class MappedWorker:
+    """Base of workers that need a block's rows after a map only: in one scan, several share these."""
+
+    overwrites = False  # whether it leaves other numbers in place of the mapped rows
+
+    def __init__(self, mapped: MappedRows, *, constant: bool) -> None:
+        self.mapped, self.constant = mapped, constant
+        self.frame = (mapped.lattice_map.integers, constant)
+
+    def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
+        """Map the rows of a block, and add them."""
+        del first_row
+        _add_mapped([self], block, units)
+
+    def add_mapped(self, units: Units | None) -> None:
+        """Add what `mapped` holds."""
+        raise NotImplementedError
+
+
+def _add_mapped(workers: list[MappedWorker], block: Block, units: Units | None) -> None:
+    # Warnings would tell about rows.
+    with np.errstate(all="ignore"):
+        workers[0].mapped.load(block, constant=workers[0].constant)
+        for worker in workers:
+            worker.add_mapped(units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +85,24 @@ class JointTask:
 class _JointWorker:
     def __init__(self, task: JointTask) -> None:
         self._workers = [part.worker() for part in task.tasks]
+        self._others = [worker for worker in self._workers if not isinstance(worker, MappedWorker)]
+        self._shared: list[list[MappedWorker]] = []
+        mapped = [worker for worker in self._workers if isinstance(worker, MappedWorker)]
+        shareable: dict[object, list[MappedWorker]] = {}
+        # Who overwrites rows comes last among those that share them.
+        for worker in sorted(mapped, key=lambda worker: worker.overwrites):
+            group = shareable.setdefault(worker.frame, [])
+            if not group:
+                self._shared.append(group)
+            if worker.overwrites:
+                del shareable[worker.frame]
+            group.append(worker)
+            worker.mapped = group[0].mapped
 
     def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
-        for worker in self._workers:
+        for group in self._shared:
+            _add_mapped(group, block, units)
+        for worker in self._others:
             worker.add(block, first_row, units)
 
     def total(self) -> NDArray[np.int64]:

@@ -22,9 +22,9 @@ CONFIDENCE = 0.95
 _UPPER = 1.645
 """Standard deviations by which 1 of 20 counts are too low."""
 
-
 _SEEN = 2.0
-"""Standard deviations above zero from which a count tells that there are rows; noise passes 1 time in 44."""
+"""Standard deviations from which a count tells that there are more rows than expected; noise passes 1 time in
+44."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,24 @@ class Beyond:
         """What those far beyond have at most of a released variance, in clipped coordinates."""
         return self.agreement.along_one(self.far_at_most) * self.square
 
-    def describe(self, restoration: Restoration) -> dict[str, float | bool]:
+    def describe(self, expected: float) -> dict[str, float | bool]:
         """Return what is known of them, for the diagnostics.
 
-        They are explained if none is seen, or if a law tells what each tail lost.
+        They are explained unless more are seen far beyond than the law of the tail expects.
+        It is fitted to rows inside the region: it cannot tell how long such rows are, which may outweigh all
+        others.
+
+        Parameters
+        ----------
+        expected : float
+            How many rows the likely laws put far beyond; 0 if no law agrees with the counts.
         """
-        seen = self.far > _SEEN * self.spread
+        more = self.far - expected
         return {
             "about": self.rows,
             "at_most": self.at_most,
             "far_at_most": self.far_at_most,
-            "explained": not seen or restoration.agrees,
+            "explained": more <= _SEEN * math.sqrt(self.spread**2 + expected),
         }
 
 

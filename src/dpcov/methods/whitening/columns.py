@@ -11,6 +11,7 @@ spread in two or three rounds, as its error shrinks by a factor of 20 or more in
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpcov.arrays import Matrix
 from dpcov.core import Clipping, Gram, NoisyGram, NormHistogram, Rule, sampled_rows
 from dpcov.maps import identity_map, integer_map
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.frames import LEAST_SPREAD, in_frame
 from dpcov.methods.whitening.norms import NormLook, wide_grid
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.methods.whitening.run import Run
@@ -45,28 +46,39 @@ class _Column:
 def standardise(run: Run) -> Matrix:
     """Return coordinates, one for each column: most with a centre of about 0 and a scale of about 1.
 
-    Columns whose values are too few to be seen beside zeros are left as they are. So are all in a table that
-    is too short for its number of columns.
+    Columns whose values are too few to be seen beside zeros are left as they are. A table that is too short
+    for its number of columns is not asked: there, public bounds stand for centres and scales. Elsewhere the
+    rows tell more than bounds do.
     """
-    own = run.d - run.constant
-    if run.has_few_rows or _share(run, own) > c.MOST_FOR_COLUMNS:
-        return np.eye(run.d)
-    untouched = [_Column(place) for place in range(own)]
-    looks = _look(run, untouched)
-    scaled = {
-        column.place: replace(column, scale=look.size)
-        for column, look in zip(untouched, looks, strict=True)
-        if look.found
-    }
-    known = {column.place: column for column in untouched} | (
-        _centre(run, scaled) if run.constant else scaled
-    )
+    untouched = [_Column(place) for place in range(run.d - run.constant)]
+    known = {column.place: column for column in untouched}
+    if run.has_few_rows or _share(run, len(untouched)) > c.MOST_FOR_COLUMNS:
+        known |= _told(run)
+    else:
+        scaled = {
+            column.place: replace(column, scale=look.size)
+            for column, look in zip(untouched, _look(run, untouched), strict=True)
+            if look.found
+        }
+        known |= _centre(run, scaled) if run.constant else scaled
     forms = np.eye(run.d)
     for column in known.values():
         forms[column.place, column.place] = 1 / column.scale
         if run.constant:
             forms[column.place, -1] = -column.centre / column.scale
     return forms
+
+
+def _told(run: Run) -> dict[int, _Column]:
+    """Return what public bounds tell: the middle between them, and half the way from one to the other."""
+    known = {}
+    for place, (lower, upper) in enumerate(run.curator.bounds.tolist()):
+        centre = lower / 2 + upper / 2 if run.constant else 0.0
+        scale = max(upper - centre, centre - lower)
+        # Bounds may leave one value, or so little beside it that its reciprocal is infinite.
+        if math.isfinite(scale) and scale > LEAST_SPREAD * abs(centre) and math.isfinite(1 / scale):
+            known[place] = _Column(place, centre, scale)
+    return known
 
 
 def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:

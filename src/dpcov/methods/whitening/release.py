@@ -86,7 +86,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         "predicted_error": error,
         "released_share": share,
         "radius": region.radius / white.unit,
-        "rows_beyond": beyond.describe(restoration),
+        "rows_beyond": beyond.describe(restoration.far_expected),
         "correction": restoration.factor,
         "shrinkage": shrinkage,
         "heavy": [

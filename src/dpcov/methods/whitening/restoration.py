@@ -73,9 +73,9 @@ class Restoration:
         How certain that is; None where no law fits.
     at_most : tuple of float
         The factors that 19 of 20 of each tail's laws stay below; 1 where no law fits.
-    agrees : bool
-        Whether laws fitted to histograms agree with the counts of rows beyond the region. If not, the laws
-        are guesses from the counts alone.
+    far_expected : float
+        How many rows the laws of histograms put far beyond the region, in the median; 0 if they contradict
+        the counts.
     """
 
     region: Region
@@ -84,7 +84,7 @@ class Restoration:
     units: tuple[float, ...]
     laws: tuple[LossLaw | None, ...]
     at_most: tuple[float, ...]
-    agrees: bool = True
+    far_expected: float = 0.0
 
     @property
     def factor(self) -> float:
@@ -170,7 +170,13 @@ def restore_shrunk(
         else 1 + loss_quantile(law, n_rows, _CONFIDENCE, has_constant=has_constant and tail.direction is None)
         for tail, law in zip(region.tails, laws, strict=True)
     )
-    return Restoration(region, factors, constant, units, laws, at_most, agreeing is not None)
+    return Restoration(
+        region, factors, constant, units, laws, at_most, _far_expected(shared if agreeing else ())
+    )
+
+
+def _far_expected(laws: Sequence[LossLaw | None]) -> float:
+    return sum(float(np.median(law.rows * law.beyond(FAR))) for law in laws if law is not None)
 
 
 def restore_dropped(region: Region, rows_beyond: float) -> Restoration:

@@ -36,15 +36,21 @@ class White:
     ----------
     rows : ndarray, shape (d, d)
         One linear form of the columns a row.
-    look : NormLook
-        How long the rows are there.
+    typical, far : float
+        How long most rows are there, and the furthest that are seen.
     rank : int
         How many directions were visible; the others may be next to nothing.
     """
 
     rows: Matrix
-    look: NormLook
+    typical: float
+    far: float
     rank: int
+
+    @classmethod
+    def seen(cls, rows: Matrix, look: NormLook, rank: int) -> White:
+        """Take the lengths from a look at the rows."""
+        return cls(rows, look.typical, look.far, rank)
 
     @property
     def complete(self) -> bool:
@@ -54,7 +60,7 @@ class White:
     @property
     def unit(self) -> float:
         """Root mean square of a white coordinate, about."""
-        return self.look.typical / math.sqrt(max(self.rank, 1))
+        return self.typical / math.sqrt(max(self.rank, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +102,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows", every=run.every)
         if not look.found:
             return best
-        here = White(rows, look, visible)
+        here = White.seen(rows, look, visible)
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
         promising = best is None or not here.complete or expected < least
@@ -119,7 +125,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
             # No more of what is invisible can be told.
             rows = limit_gains(following.given_up(), constant=run.constant)
             look = run.look(rows, c.LOOK, "norms of the rows", every=run.every)
-            return White(rows, look, visible)
+            return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
     return best
 
@@ -138,11 +144,11 @@ def _follow(run: Run, here: White, knowledge: Knowledge) -> _Next:
             forms[~visible], c.LOOK, "norms of what is invisible", frame=here.rows, every=run.every
         )
         # Where even its length is below the noise, it stays as it is.
-        level[~visible] = min((hidden.far / here.look.far) ** 2, 1.0) if hidden.found else 1.0
+        level[~visible] = min((hidden.far / here.far) ** 2, 1.0) if hidden.found else 1.0
         small = float(level[~visible].max()) < c.SMALL**2
     moment = fused.back @ fused.moment @ fused.back
     error = (
-        _expected_error(run, here.look.far, np.asarray(np.linalg.eigvalsh(moment), np.float64))
+        _expected_error(run, here.far, np.asarray(np.linalg.eigvalsh(moment), np.float64))
         if visible.all()
         else math.inf
     )

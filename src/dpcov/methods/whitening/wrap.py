@@ -157,7 +157,7 @@ def wrap(run: Run, white: White) -> Region:
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
     agreeing, noise = agreement.expected(rank), even_count(run, run.d)
     # Where far rows agree, clipping them would take much of one direction.
-    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=not heavy, without_law=white.look.far)
+    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=not heavy, without_law=white.far)
     if not heavy:
         return Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
     around = _ball_with(heavy, histogram, ball, rank, agreement)
@@ -337,7 +337,7 @@ def _own_basis(run: Run, rows: Matrix) -> Matrix:
 
 
 def _ask_norms(run: Run, white: White) -> FineNorms:
-    grid = fine_grid(white.look.typical, run.n)
+    grid = fine_grid(white.typical, run.n)
     query = run.histogram(white.rows, grid, c.CAREFUL_LOOK, "histogram of the norms")
     return FineNorms(run.curator.ask(query), run.n)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError, BitSource, Block, Charge, Clipping, RowTask, RowWorker
 from dpcov.core.budget import Number
-from dpcov.core.lattice import Lattice
+from dpcov.core.lattice import Lattice, MappedRows
 from dpcov.core.queries.gram import LatticeRows
 from dpcov.core.query import Table, whole_number
 from dpcov.core.tasks import block_length
@@ -109,14 +109,16 @@ class GroupGramTask:
 class _GroupGramWorker:
     def __init__(self, task: GroupGramTask) -> None:
         self._task = task
-        self._rows = LatticeRows(
-            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
-        )
+        self._mapped = MappedRows(task.clipping.lattice_map, task.block_rows)
+        self._rows = LatticeRows(task.clipping, task.lattice)
         self._total = np.zeros(task.shape, dtype=np.int64)
 
     def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         Units.refuse(units)
-        values, squares = self._rows.load(block)
+        # Warnings would tell about rows.
+        with np.errstate(all="ignore"):
+            self._mapped.load(block, constant=self._task.constant)
+            values, squares = self._rows.clip(self._mapped)
         group = self._task.groups[first_row : first_row + len(squares)]
         order = np.argsort(group, kind="stable")
         order = order[np.searchsorted(group[order], 0) :]

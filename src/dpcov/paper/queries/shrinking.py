@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpcov.core import BitSource, Block, Charge, Clipping, Gram, LatticeMap, NoisyGram, RowTask, RowWorker
 from dpcov.core.budget import Number
-from dpcov.core.lattice import Lattice, MappedRows
+from dpcov.core.lattice import Lattice, MappedRows, times_power
 from dpcov.core.queries.gram import GramSum, LatticeRows
 from dpcov.core.query import Table
-from dpcov.core.tasks import TaskWithoutNotes, block_length
+from dpcov.core.tasks import block_length
 from dpcov.core.units import Units
 
 
@@ -138,7 +138,7 @@ def _known(table: Table, steps: tuple[Shrinking, ...]) -> ShrinkingMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class ShrunkGramTask(TaskWithoutNotes):
+class ShrunkGramTask(RowTask):
     """The exact Gram matrix of shrunk and clipped rows, in lattice units.
 
     With a `memory` only the steps that it does not cover are computed, and the total goes on with the bits of
@@ -175,9 +175,8 @@ class ShrunkGramTask(TaskWithoutNotes):
 class _ShrunkGramWorker:
     def __init__(self, task: ShrunkGramTask) -> None:
         self._task = task
-        self._rows = LatticeRows(
-            task.clipping, task.lattice, constant=task.constant, capacity=task.block_rows
-        )
+        self._mapped = MappedRows(task.clipping.lattice_map, task.block_rows)
+        self._rows = LatticeRows(task.clipping, task.lattice)
         known = 0 if task.memory is None else len(task.memory.steps)
         self._steps = [
             (MappedRows(step.lattice_map, task.block_rows), step.radius) for step in task.earlier[known:]
@@ -191,9 +190,10 @@ class _ShrunkGramWorker:
         # Warnings would tell about rows.
         with np.errstate(all="ignore"):
             shrinking = self._shrinking(block, places)
-            self._sum.add(*self._rows.load(block, shrinking))
+            self._mapped.load(block, constant=self._task.constant)
+            self._sum.add(*self._rows.clip(self._mapped, shrinking))
             if self._task.memory is not None:
-                ratios = _ratios(self._rows.mapped, self._task.clipping.radius)
+                ratios = _ratios(self._mapped, self._task.clipping.radius)
                 self._learnt[places] = np.minimum(shrinking, ratios)
 
     def _shrinking(self, block: Block, places: slice) -> NDArray[np.float64] | float:
@@ -210,5 +210,6 @@ class _ShrunkGramWorker:
 
 def _ratios(rows: MappedRows, radius: float) -> NDArray[np.float64]:
     """Return `radius` over the norm of every row, as it was mapped."""
-    ratios: NDArray[np.float64] = radius / (np.sqrt(np.maximum(rows.squares, 1.0)) * rows.scaled(1.0))
+    unit = times_power(1.0 / rows.lattice_map.scale, rows.shift)
+    ratios: NDArray[np.float64] = radius / (np.sqrt(np.maximum(rows.squares, 1.0)) * unit)
     return ratios

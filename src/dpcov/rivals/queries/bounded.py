@@ -19,7 +19,7 @@ from dpcov.core.exact_blas import LARGEST_EXACT, check_blas
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.gram import GramSum
 from dpcov.core.query import GaussianQuery, Table, check_variance
-from dpcov.core.tasks import TaskWithoutNotes, block_length
+from dpcov.core.tasks import block_length
 from dpcov.core.units import Units
 
 SLOPE_UNITS = 1 << 20
@@ -235,7 +235,7 @@ class BoundedProducts(GaussianQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class _GramTask(TaskWithoutNotes):
+class _GramTask(RowTask):
     bounds: Bounds
     size: int
 
@@ -275,7 +275,7 @@ class _GramWorker:
 
 
 @dataclass(frozen=True, eq=False)
-class _ProductsTask(TaskWithoutNotes):
+class _ProductsTask(RowTask):
     bounds: Bounds
     size: int
     slopes: tuple[int, ...]

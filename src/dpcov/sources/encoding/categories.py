@@ -54,6 +54,11 @@ class CategoryKind(Kind):
         """Whether it may be none of the levels."""
         return not self.other or super().fails_on(holds)
 
+    def is_share(self, name: str) -> bool:
+        """Say yes: a row has one level."""
+        del name
+        return True
+
     def _has_other(self, levels: tuple[str, ...]) -> bool:
         return self.other and OTHER not in levels
 
@@ -62,6 +67,10 @@ class CategoryKind(Kind):
         """The levels, with that of all others if there is one."""
         levels = self.levels or ()
         return (*levels, OTHER) if self._has_other(levels) else levels
+
+    def levels_by_name(self, column: str) -> dict[str, tuple[str, ...]]:
+        """Return names for all levels, the first one too."""
+        return {column: tuple(f"{column}[{level}]" for level in self.all_levels)}
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return a name for each level but the first, which the others are compared with."""

@@ -66,6 +66,18 @@ class DateKind(Kind):
         del holds
         return True
 
+    def is_share(self, name: str) -> bool:
+        """Whether it is that of a weekday or month."""
+        return name.endswith("]") and bool(self.parts)
+
+    def levels_by_name(self, column: str) -> dict[str, tuple[str, ...]]:
+        """Return names for all weekdays or months, if they are among the parts."""
+        return {
+            f"{column}.{part}": tuple(f"{column}.{part}[{level}]" for level in LEVELS[part])
+            for part in self.parts
+            if part in LEVELS
+        }
+
     def names(self, column: str) -> tuple[str, ...]:
         """Return the name itself; or one for each part, and of a part's levels for each but the first."""
         if not self.parts:

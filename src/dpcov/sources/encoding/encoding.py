@@ -66,6 +66,21 @@ class Encoding:
         return (*own, *(name for term in self.terms for name in term.names(self.parts)))
 
     @cached_property
+    def shares(self) -> tuple[int, ...]:
+        """The places of columns that hold 0 and 1 alone."""
+        kinds = dict(zip(self.raw, self.kinds, strict=True))
+        own = [(raw, name) for raw, names in self.parts.items() for name in names]
+        return tuple(i for i, (raw, name) in enumerate(own) if kinds[raw].is_share(name))
+
+    @cached_property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """For each category, and each part of a date that is one, the names of all levels."""
+        found: dict[str, tuple[str, ...]] = {}
+        for raw, kind in zip(self.raw, self.kinds, strict=True):
+            found |= kind.levels_by_name(raw)
+        return found
+
+    @cached_property
     def gaps(self) -> tuple[Gap, ...]:
         """What tells where values are missing; nothing if a row with a missing value is left out."""
         if self.missing == COMPLETE:

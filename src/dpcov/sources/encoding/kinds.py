@@ -42,6 +42,16 @@ class Kind(ABC):
         """Whether a value that is there may be missing to this kind, in a column that holds such."""
         return holds not in ("number", "flag")
 
+    def is_share(self, name: str) -> bool:
+        """Whether the column of numbers of that name holds 0 and 1 alone, so that its mean is a share."""
+        del name
+        return False
+
+    def levels_by_name(self, column: str) -> dict[str, tuple[str, ...]]:
+        """Return names for all levels of each category that `column` becomes, if it becomes one."""
+        del column
+        return {}
+
     @abstractmethod
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the columns of numbers that `column` becomes."""
@@ -113,6 +123,11 @@ class FlagKind(Kind):
     def fails_on(self, holds: str) -> bool:
         """Whether it may be neither 0 nor 1."""
         return holds != "flag"
+
+    def is_share(self, name: str) -> bool:
+        """Say yes: yes is 1, and no is 0."""
+        del name
+        return True
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the name itself."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcov.core import ArgumentError, BitSource, Block, Charge, PrivacyCost, RowTask, RowWorker
 from dpcov.core.budget import Number, as_fraction
 from dpcov.core.query import Table
-from dpcov.core.tasks import TaskWithoutNotes, block_length
+from dpcov.core.tasks import block_length
 from dpcov.core.units import Units
 from dpcov.paper.queries.approximate import approximate_cost
 from dpcov.paper.queries.laplace import truncated_laplace
@@ -151,7 +151,7 @@ class StableMoment:
 
 
 @dataclass(frozen=True, eq=False)
-class CollectTask(TaskWithoutNotes):
+class CollectTask(RowTask):
     """The bits of the rows as they are, those that are not finite as zeros.
 
     For tables in memory only: every row has a place of its own, so that adding up the totals of several

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+from helpers.runs import start_run
+
+import dpcov
+from dpcov.methods.whitening.columns import standardise
+
+BOUNDS = {"age": dpcov.number(20, 100), "income": dpcov.number(0, 4e6), "height": dpcov.number()}
+
+
+def people(n_rows: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    rng = np.random.default_rng(0)
+    return np.column_stack(
+        [rng.uniform(25, 65, n_rows), rng.lognormal(10, 0.5, n_rows), rng.normal(170, 8, n_rows)]
+    )
+
+
+def test_a_short_table_is_not_asked_about_its_columns_and_bounds_stand_in() -> None:
+    run = start_run(people(40), constant=True, columns=BOUNDS)
+    assert run.has_few_rows
+    forms = standardise(run)
+    assert not run.curator.receipt().charges
+    # (x - 60) / 40 and (x - 2e6) / 2e6; a column without bounds stays as it is.
+    expected = np.array([[1 / 40, 0, 0, -1.5], [0, 1 / 2e6, 0, -1], [0, 0, 1, 0], [0, 0, 0, 1]])
+    np.testing.assert_allclose(forms, expected)
+    # Without a constant nothing can be subtracted: the longest value that is possible is 1 then.
+    alone = start_run(people(40), columns=BOUNDS)
+    np.testing.assert_allclose(standardise(alone), np.diag([1 / 100, 1 / 4e6, 1]))
+
+
+def test_rows_tell_more_than_bounds_where_asking_is_cheap() -> None:
+    run = start_run(people(20_000), constant=True, columns=BOUNDS)
+    forms = standardise(run)
+    mapped = np.column_stack([people(20_000), np.ones(20_000)]) @ forms.T
+    # Bounds would leave incomes at -0.99 with a standard deviation of 0.006.
+    assert np.abs(mapped[:, :3].mean(axis=0)).max() < 0.5
+    assert (np.abs(np.log2(mapped[:, :3].std(axis=0))) < 1).all()
+
+
+def test_bounds_that_overflow_tell_nothing() -> None:
+    ends = {"all": (-1.7e308, 1.7e308), "tiny": (0, 5e-324), "offset": (1e300, 1.0000000001e300)}
+    columns = {name: dpcov.number(*bounds) for name, bounds in ends.items()}
+    forms = standardise(start_run(people(40), constant=True, columns=columns))
+    assert np.isfinite(forms).all()
+    np.testing.assert_array_equal(forms[1:], np.eye(4)[1:])
