@@ -61,12 +61,12 @@ class Questions:
     grouped : bool
         Whether rows come in units of several: the last entry of `moment` is then the number of complete rows
         of a unit, on average.
-    even : bool
-        Whether every unit counts the same: its rows then add up to one.
     shares : tuple of int
         The places of columns that hold 0 and 1 alone.
     levels : mapping of str to tuple of str
         The names of all levels of each category. The first has no column: it is what the others leave.
+    even : bool
+        Whether every unit counts the same: its rows then add up to one.
 
     Examples
     --------
@@ -85,9 +85,9 @@ class Questions:
     losses: tuple[LossLaw, ...]
     notes: tuple[str, ...] = ()
     grouped: bool = False
-    even: bool = False
     shares: tuple[int, ...] = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    even: bool = False
 
     @cached_property
     def has_constant(self) -> bool:
