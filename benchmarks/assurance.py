@@ -62,6 +62,12 @@ The same audits of programs that were broken on purpose. An audit that does not 
 nothing: each bound is to exceed the claim of the program that the mutant was made from.
 """
 
+_PAPER_MUTANTS = """## Mutants of the paper's code
+
+One line of the paper's algorithms or theory changed at a time: the tests named beside it must fail, and pass
+without the change.
+"""
+
 _NEIGHBOURS = """## Neighbours with the same private answers
 
 A run on one table records all private answers; a run on a neighbour asks its own rows in earnest, but gets
@@ -168,6 +174,16 @@ def mutants_table(mutants: dict[str, Any]) -> str:
     return table(["program", "mutant", "runs each", "rho at least", "epsilon at least", ""], lines)
 
 
+def paper_mutants_table(mutants: dict[str, Any]) -> str:
+    """Return which mutants of the paper's code the tests caught."""
+    lines = [
+        [name, f"`{case['file']}`", ", ".join(f"`{test.partition('::')[0]}`" for test in case["tests"]),
+         "caught" if case["caught"] else "ESCAPED"]
+        for name, case in mutants.items()
+    ]  # fmt: skip
+    return table(["mutant", "code", "tests", ""], lines)
+
+
 def notes_on_claims(claims: dict[str, Any]) -> str:
     """Return why some programs have no milder mutants."""
     programs: dict[str, list[str]] = {}
@@ -217,6 +233,8 @@ def _cell(value: Any) -> str:
 def page(results: dict[str, Any]) -> str:
     """Return the whole page."""
     claims, mutants = results.get("claims", {}), results.get("mutants", {})
+    of_paper = results.get("paper_mutants", {})
+    noticed = sum(case["caught"] for case in of_paper.values())
     exceeded = sum(case["exceeded"] for case in claims.values())
     caught = sum(case["exceeded"] for case in mutants.values())
     pairs = results.get("neighbours", {})
@@ -226,6 +244,7 @@ def page(results: dict[str, Any]) -> str:
     summary = [
         f"- {len(claims)} programs audited, {exceeded} claims exceeded.",
         f"- {len(mutants)} mutants, {caught} caught, {len(mutants) - caught} escaped.",
+        f"- {len(of_paper)} mutants of the paper's code, {noticed} caught by tests.",
         f"- {tried} pairs of neighbours with the same private answers, {differing} show a difference.",
         f"- {inputs} hostile inputs; what came of each kind stands below.",
     ]
@@ -239,6 +258,8 @@ def page(results: dict[str, Any]) -> str:
         trade_off_words(results.get("trade_off", {}), confidence),
         _MUTANTS,
         mutants_table(mutants),
+        _PAPER_MUTANTS,
+        paper_mutants_table(of_paper),
         _NEIGHBOURS,
         facts_table("what", pairs),
         _ATTACKS,

@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpcov import theory
 from dpcov.core.conversion import epsilon_from_rho
 
 ROOT = Path(__file__).parent.parent
@@ -306,6 +307,41 @@ def persons_scale() -> str:
     )
 
 
+def outliers_table() -> str:
+    """Return what methods make of outliers: the least and largest eigenvalue in the metric of the inliers."""
+    found = results("outliers")
+    names = list(dict.fromkeys(found["method"]))
+    lines = []
+    for (kind, share), group in found.groupby(["outliers", "share"], sort=False):
+        measured = group.set_index("method").loc[names]
+        cells = [_range_of(line) for _, line in measured.iterrows()]
+        lines.append([str(kind), f"{share:g}", *cells])
+    return table(["condition", "share", *names], lines)
+
+
+def _range_of(line: Any) -> str:
+    if not line["answered"]:
+        return "no answer"
+    some = "" if line["answered"] == line["runs"] else f" ({line['answered']} of {line['runs']} runs)"
+    return f"{line['least']:.3g} to {line['largest']:.3g}{some}"
+
+
+def outliers_runs() -> str:
+    """Return how many releases the medians of that table are of."""
+    return str(results("outliers")["runs"].iloc[0])
+
+
+def outliers_crossing() -> str:
+    """Return the errors below which the recursion tolerates more outliers than aggregation, in words."""
+    crossings = []
+    for columns in (2, 10, 50):
+        law = theory.log_spaced_gaussian(columns, 1e6)
+        m = law.subsample_size(0.5, 0.01)
+        beta = theory.largest_beta(0.5, m, law.radius_of(10**6, 0.05), law.least_eigenvalue)
+        crossings.append(f"{theory.tolerates_more_below(law, beta, 0.05):.2g} for {columns}")
+    return ", ".join(crossings[:-1]) + f" and {crossings[-1]} Gaussian columns of condition 1e6"
+
+
 def epsilon_of_half() -> str:
     """Return the epsilon that rho = 0.5 means."""
     return f"{float(epsilon_from_rho(Fraction(1, 2), _DELTA, gaussian=True)):.1f}"
@@ -316,7 +352,8 @@ def measured() -> dict[str, str]:
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
         flights_components, others_means, coverage_table, same_epsilon_table, same_epsilon_summary,
-        panels_table, panels_coverage, owners_summary, persons_scale, scale_table, epsilon_of_half,
+        panels_table, panels_coverage, owners_summary, scale_table, persons_scale, outliers_table,
+        outliers_runs, outliers_crossing, epsilon_of_half,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 
