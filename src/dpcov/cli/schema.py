@@ -27,10 +27,15 @@ def schema(
         str | None,
         typer.Option(metavar="SQL", help="What to ask a database for: DATA is then its address."),
     ] = None,
+    header: Annotated[
+        bool,
+        typer.Option("--header", help="The first line of a CSV file names its columns, and may be printed."),
+    ] = False,
 ) -> None:
     """Print a schema to fill in: what each column holds, as far as its type tells.
 
-    It is made from names and types alone; no row is read, and nothing is spent.
+    It is made from names and types alone; no row is read, and nothing is spent. A CSV file cannot say whether
+    its first line is a header or a person's record: look at it, and say --header.
 
     ```text
     dpcov schema people.parquet > people.toml
@@ -40,5 +45,5 @@ def schema(
     """
     if query is not None and not is_database(data):
         raise ArgumentError("--query is for databases: give an address such as duckdb:///file.db.")
-    found = query_types(data, query) if is_database(data) else column_types(data)
+    found = query_types(data, query) if is_database(data) else column_types(data, header=header)
     typer.echo(schema_template(found), nl=False)
