@@ -194,6 +194,7 @@ GOOD: dict[str, Any] = {"m": 20, "alpha": 0.5, "radius": 10.0, "least_eigenvalue
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no m, few rows": ({"m": None, "rho": 0.1}, "a search for m needs .* Give m"),
+    "no m, hardly any budget": ({"m": None, "rho": 0.001}, "compares 8192 at most, .* a larger budget"),
     "no m, but beta": ({"m": None, "beta": 0.1}, "beta needs m"),
     "no m, no delta": ({"m": None, "least_eigenvalue": None}, "delta"),
     "zero m": ({"m": 0}, "m must"),

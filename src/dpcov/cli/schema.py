@@ -17,14 +17,20 @@ def schema(
         list[str],
         typer.Argument(metavar="DATA", help="Parquet, Arrow or CSV files of one table, or patterns."),
     ],
+    *,
+    header: Annotated[
+        bool,
+        typer.Option("--header", help="The first line of a CSV file names its columns, and may be printed."),
+    ] = False,
 ) -> None:
     """Print a schema to fill in: what each column holds, as far as its type tells.
 
-    It is made from names and types alone; no row is read, and nothing is spent.
+    It is made from names and types alone; no row is read, and nothing is spent. A CSV file cannot say whether
+    its first line is a header or a person's record: look at it, and say --header.
 
     ```text
     dpcov schema people.parquet > people.toml
     dpcov release people.parquet --schema people.toml --epsilon 1 --delta 1e-6 -o people.dpcov
     ```
     """
-    typer.echo(schema_template(column_types(data)), nl=False)
+    typer.echo(schema_template(column_types(data, header=header)), nl=False)
