@@ -57,4 +57,4 @@ audit: $(VENV)/.ready
 	$(BIN)/python benchmarks/assurance.py; exit $$status
 
 clean:
-	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots docs/_build docs/proofs docs/reference/api
+	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots docs/_build docs/proofs docs/examples docs/reference/api

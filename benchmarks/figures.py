@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 from figures_default import real_claims, real_peers, real_refusals, where_left, where_table
 
+from dpcov import theory
 from dpcov.core.conversion import epsilon_from_rho
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +53,7 @@ def short(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}g}"
 
 
-_ACCURACY_CASES = {
+ACCURACY_CASES = {
     "gaussian-d10-n100000-cond1": "Gaussian, d = 10, n = 100,000, condition 1",
     "gaussian-d10-n100000-cond1e6": "the same, condition 1e6",
     "gaussian-d10-n100000-cond1e12": "the same, condition 1e12",
@@ -69,7 +70,7 @@ def accuracy_table() -> str:
     """Return errors of single tables, beside noise on the Gram matrix, the paper and the oracle."""
     found = results("accuracy").query("rho == 0.5").set_index("case")
     lines = []
-    for case, title in _ACCURACY_CASES.items():
+    for case, title in ACCURACY_CASES.items():
         measured = found.loc[case]
         ours = short(measured["error"])
         best = measured["error"] < 0.99 * min(measured["analyze_gauss"], measured["paper"])
@@ -203,6 +204,83 @@ def coverage_table() -> str:
     return table(["table", *questions, "single entries", "refused"], lines)
 
 
+_REAL_TITLES = {
+    "gpa2": "grades, 12 columns, n = 4,137 (gpa2)",
+    "randhie": "visits to doctors, 10 columns, n = 20,190 (randhie)",
+    "HI": "health insurance, 20 columns, n = 22,272 (HI)",
+}
+
+
+def same_epsilon_table() -> str:
+    """Return errors at the same epsilon, with its budget found by way of zCDP and by Gaussian DP."""
+    titles = ACCURACY_CASES | _REAL_TITLES
+    lines = []
+    for _, line in results("same_epsilon").iterrows():
+        errors = [
+            short(line[f"{way} {error}"]) for error in ("error", "column error") for way in ("zcdp", "gdp")
+        ]
+        title = titles[line["table"]].replace("the same,", "Gaussian, d = 10, n = 100,000,")
+        lines.append([title, f"{line['epsilon']:g}", f"{line['delta']:g}", f"{line['noise']:.3f}", *errors])
+    head = ["table", "epsilon", "delta", "noise, times smaller", "error before", "now",
+            "error of a column before", "now"]  # fmt: skip
+    return table(head, lines)
+
+
+def same_epsilon_summary() -> str:
+    """Return by how much errors fell at the same epsilon."""
+    found = results("same_epsilon")
+    known = found[found["zcdp error"] < _ANSWERABLE]
+    both = [(known[f"zcdp {error}"] / known[f"gdp {error}"]).median() for error in ("error", "column error")]
+    return (
+        f"Where the error was below {_ANSWERABLE:g} before, it is {both[0]:.2f} times smaller now in the "
+        f"median over these lines, and that of a single column {both[1]:.2f} times. Single lines are medians "
+        f"of {found['runs'].iloc[0]} releases and as uncertain as that: some got worse by chance."
+    )
+
+
+def panels_table() -> str:
+    """Return errors on tables of persons with several rows: together, by group privacy, with capped rows."""
+    lines = []
+    for name, group in results("panels").groupby("panel", sort=False):
+        first = group.iloc[0]
+        errors = [_seen(error) for error in group["median error"]]
+        sizes = [f"{first[size]:,}" for size in ("persons", "rows", "most rows")]
+        lines.append([str(name), *sizes, f"{first['epsilon']:g}", *errors])
+    head = ["table", "persons", "rows", "most rows", "epsilon", "`privacy_unit`", "group privacy",
+            "rows capped at the mean", "at half of it"]  # fmt: skip
+    return table(head, lines)
+
+
+def panels_coverage() -> str:
+    """Return how often intervals hold on these tables."""
+    found = results("panels").query("way == 'unit'")
+    told = [
+        f"{line['coverage']:.0%} on {line['panel']} ({line['without a note']:.0%} of the "
+        f"{1 - line['noted']:.0%} without a note)"
+        for _, line in found.iterrows()
+    ]
+    return f"With `privacy_unit`, 95% intervals for means and covariances held in {', '.join(told)}."
+
+
+def owners_summary() -> str:
+    """Return how releases of several owners compare with one of all their rows."""
+    found = results("owners").set_index("way")
+    one, other = found.loc["combined"], found.loc["pooled"]
+    return (
+        f"{one['owners']:.0f} owners of {one['least rows']:,.0f} rows and more, {one['rows']:,.0f} in all "
+        f"(the largest airlines of the flights from New York, {one['columns']:.0f} columns), each at "
+        f"epsilon = {one['epsilon']:g}: the worst combination of columns is off by "
+        f"{short(one['median error'])} in the combined release and by {short(other['median error'])} in one "
+        f"of the pooled rows (medians of {one['runs']:.0f}; `benchmarks/owners.py`), and "
+        f"{one['coverage']:.0%} and {other['coverage']:.0%} of 95% intervals for means and covariances held "
+        f"({one['noted']:.0%} and {other['noted']:.0%} carried a note)."
+    )
+
+
+def _seen(error: float) -> str:
+    return short(error) if error < float("inf") else "nothing seen"
+
+
 def scale_table() -> str:
     """Return what releases of many rows cost."""
     lines = [
@@ -220,6 +298,51 @@ def scale_table() -> str:
     return table(head, lines)
 
 
+def persons_scale() -> str:
+    """Return what memory a release of many persons from an unsorted file takes."""
+    line = results("persons_scale").iloc[0]
+    return (
+        f"{line['rows'] / 1e6:.0f} million rows of {line['persons'] / 1e6:.1f} million persons, "
+        f"{line['columns']:.0f} columns, from one unsorted Parquet file, take at most "
+        f"{line['megabytes'] / 1000:.2f} GB of memory, sorting included (`benchmarks/persons_scale.py`)."
+    )
+
+
+def outliers_table() -> str:
+    """Return what methods make of outliers: the least and largest eigenvalue in the metric of the inliers."""
+    found = results("outliers")
+    names = list(dict.fromkeys(found["method"]))
+    lines = []
+    for (kind, share), group in found.groupby(["outliers", "share"], sort=False):
+        measured = group.set_index("method").loc[names]
+        cells = [_range_of(line) for _, line in measured.iterrows()]
+        lines.append([str(kind), f"{share:g}", *cells])
+    return table(["condition", "share", *names], lines)
+
+
+def _range_of(line: Any) -> str:
+    if not line["answered"]:
+        return "no answer"
+    some = "" if line["answered"] == line["runs"] else f" ({line['answered']} of {line['runs']} runs)"
+    return f"{line['least']:.3g} to {line['largest']:.3g}{some}"
+
+
+def outliers_runs() -> str:
+    """Return how many releases the medians of that table are of."""
+    return str(results("outliers")["runs"].iloc[0])
+
+
+def outliers_crossing() -> str:
+    """Return the errors below which the recursion tolerates more outliers than aggregation, in words."""
+    crossings = []
+    for columns in (2, 10, 50):
+        law = theory.log_spaced_gaussian(columns, 1e6)
+        m = law.subsample_size(0.5, 0.01)
+        beta = theory.largest_beta(0.5, m, law.radius_of(10**6, 0.05), law.least_eigenvalue)
+        crossings.append(f"{theory.tolerates_more_below(law, beta, 0.05):.2g} for {columns}")
+    return ", ".join(crossings[:-1]) + f" and {crossings[-1]} Gaussian columns of condition 1e6"
+
+
 def epsilon_of_half() -> str:
     """Return the epsilon that rho = 0.5 means."""
     return f"{float(epsilon_from_rho(Fraction(1, 2), _DELTA, gaussian=True)):.1f}"
@@ -229,7 +352,9 @@ def measured() -> dict[str, str]:
     """Return every figure by its name, as Markdown."""
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
-        flights_components, others_means, coverage_table, scale_table, epsilon_of_half,
+        flights_components, others_means, coverage_table, same_epsilon_table, same_epsilon_summary,
+        panels_table, panels_coverage, owners_summary, scale_table, persons_scale, outliers_table,
+        outliers_runs, outliers_crossing, epsilon_of_half,
         real_peers, real_refusals, real_claims, where_table, where_left,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}

@@ -10,7 +10,8 @@ at the same guarantee for a person:
   with that number. The rest of the rows is lost, and persons with many of them count for less.
 
 Errors are those of the covariance of all rows: the largest relative error of any combination of columns.
-Coverage is the share of 95% intervals for means and covariances that hold the value of the raw table.
+Coverage is the share of 95% intervals for means and covariances that hold the value of the raw table, of all
+and of those that carry no note that clipped rows could move them.
 """
 
 from __future__ import annotations
@@ -88,20 +89,25 @@ def ways(table: pd.DataFrame, unit: str, epsilon: float) -> Iterator[tuple[str, 
         yield f"cap {cap}", capped
 
 
-def judge(release: dpcov.Release, rows: Array) -> tuple[float, float, int]:
-    """Return the error, the share of intervals that hold, and how many directions were resolved."""
+def judge(release: dpcov.Release, rows: Array) -> tuple[float, list[tuple[float, bool]], int]:
+    """Return the error, of each answer how many intervals hold and if it has a note, and what is resolved."""
     mean, covariance = rows.mean(axis=0), np.cov(rows.T, bias=True)
     try:
         answers = [(release.mean(), mean), (release.covariance(), covariance)]
     except dpcov.UnresolvedError:
-        return np.inf, np.nan, 0
+        return np.inf, [], 0
     held = []
     for answer, truth in answers:
         bounds = answer.interval(0.95)
-        held.append(((bounds.lower <= truth) & (truth <= bounds.upper)).ravel())
+        inside = (bounds.lower <= truth) & (truth <= bounds.upper)
+        held += [(float(one), bool(answer.notes)) for one in np.ravel(inside)]
     white = np.linalg.inv(np.linalg.cholesky(covariance))
     error = np.abs(np.linalg.eigvalsh(white @ answers[1][0].values @ white.T) - 1).max()
-    return float(error), float(np.concatenate(held).mean()), release.resolved or 0
+    return float(error), held, release.resolved or 0
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
 
 
 def main() -> None:
@@ -111,8 +117,10 @@ def main() -> None:
     chosen = sys.argv[1].split(",") if len(sys.argv) > 1 else list(PANELS)
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["panel", "persons", "rows", "most rows", "columns", "epsilon", "way", "median error",
-                         "90% error", "coverage", "resolved", "seconds"])  # fmt: skip
+        writer.writerow(
+            ["panel", "persons", "rows", "most rows", "columns", "epsilon", "way", "median error",
+             "90% error", "coverage", "without a note", "noted", "resolved", "seconds"]
+        )  # fmt: skip
         for name in chosen:
             table, unit = PANELS[name]()
             rows = table.drop(columns=unit).to_numpy(dtype=np.float64)
@@ -121,10 +129,16 @@ def main() -> None:
                 start, seeds = time.perf_counter(), range(first, first + REPEATS)
                 found = [judge(make(np.random.default_rng(seed)), rows) for seed in seeds]
                 seconds = (time.perf_counter() - start) / REPEATS
-                errors, coverage, resolved = map(np.array, zip(*found, strict=True))
-                figures = f"{np.median(errors):.3g} {np.quantile(errors, 0.9):.3g} {np.nanmean(coverage):.3f}"
+                errors = [error for error, _, _ in found]
+                held = [one for _, answers, _ in found for one in answers]
+                plain = [inside for inside, noted in held if not noted]
                 public = [name, len(counts), len(rows), counts.max(), rows.shape[1], EPSILONS[name], way]
-                line = [*public, *figures.split(), f"{resolved.mean():.1f}", f"{seconds:.2f}"]
+                line = [
+                    *public, f"{np.median(errors):.3g}", f"{np.quantile(errors, 0.9, method='lower'):.3g}",
+                    f"{_mean([inside for inside, _ in held]):.3f}", f"{_mean(plain):.3f}",
+                    f"{_mean([float(noted) for _, noted in held]):.3f}",
+                    f"{_mean([float(resolved) for _, _, resolved in found]):.1f}", f"{seconds:.2f}",
+                ]  # fmt: skip
                 writer.writerow(line)
                 file.flush()
                 print(*line, sep="\t", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,17 @@ def test_everything_the_map_of_the_paper_names_exists() -> None:
 def test_the_map_of_the_paper_is_complete(item: str) -> None:
     rows = [line for line in PAPER.read_text().splitlines() if line.startswith("| ")]
     assert any(re.search(rf"\b{re.escape(item)}(?!\d)", row.split("|")[1]) for row in rows)
+
+
+def test_the_notebook_goes_through_all_of_the_paper_and_is_kept_without_outputs() -> None:
+    cells = json.loads((ROOT / "examples" / "paper.ipynb").read_text())["cells"]
+    words = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    numbers = [item.split()[-1].strip("()") for item in ITEMS]
+    assert not [number for number in numbers if not re.search(rf"\b{re.escape(number)}(?!\d)", words)]
+    mistakes = len(re.findall(r"^\*\*\[", PAPER.read_text(), re.MULTILINE))
+    quoted = [int(n) for found in re.findall(r"\[([\d, ]+)\]", words) for n in found.split(",")]
+    assert set(quoted) <= set(range(1, mistakes + 1))
+    assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
 
 
 def test_every_row_of_the_map_names_a_test_and_every_mistake_is_listed() -> None:

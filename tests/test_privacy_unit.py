@@ -47,6 +47,20 @@ def test_each_patient_may_count_the_same(visits: pd.DataFrame) -> None:
     assert float(even.describe().rows) == pytest.approx(3000, rel=0.05)
 
 
+def test_how_many_rows_there_are_is_flagged_unless_each_patient_counts_the_same(
+    made: dpcov.Release, visits: pd.DataFrame
+) -> None:
+    told = made.describe()
+    assert any("theirs count less once they are clipped" in note for note in told.rows.notes)
+    assert "theirs count less" in repr(told)
+    assert not told.mean.notes
+    even = dpcov.release(
+        visits, rho=1, privacy_unit="patient", weighting="unit", rng=np.random.default_rng(2)
+    ).describe()
+    assert not even.rows.notes
+    assert float(even.rows.interval().upper[0]) <= 3000
+
+
 def test_the_number_of_rows_is_said_nowhere(made: dpcov.Release, visits: pd.DataFrame) -> None:
     told = f"{made!r} {made._repr_html_()} {made.receipt} {report_data(made, 'x.dpcov')}"
     assert str(len(visits)) not in told

@@ -1,4 +1,4 @@
-"""Proof notes stand beside the code. For the site they are copied to ``docs/proofs``, and links follow."""
+"""Proof notes stand beside the code, notebooks in ``examples``; the site has copies, and links follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-PACKAGE = Path(__file__).parents[2] / "src" / "dpcov"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "dpcov"
 LINK = re.compile(r"\]\((?:\.\./)+src/dpcov/([\w/-]+\.md)")
 INDEX = """# Proofs
 
@@ -35,6 +36,15 @@ def copy_notes(app: Sphinx) -> None:
     (folder / "index.md").write_text(INDEX + "\n".join(names) + "\n```\n")
 
 
+def copy_notebooks(app: Sphinx) -> None:
+    """Copy all notebooks; they run when the site is built."""
+    folder = Path(app.srcdir) / "examples"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for notebook in (ROOT / "examples").glob("*.ipynb"):
+        shutil.copyfile(notebook, folder / notebook.name)
+
+
 def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
     """Let links to notes lead to their copies."""
     del app
@@ -43,7 +53,8 @@ def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Copy notes before pages are found."""
+    """Copy notes and notebooks before pages are found."""
     app.connect("builder-inited", copy_notes)
+    app.connect("builder-inited", copy_notebooks)
     app.connect("source-read", follow_links)
     return {"parallel_read_safe": True}

@@ -194,6 +194,7 @@ class Release(AsksMoments, AsksModels):
             self.losses,
             _rows_beyond(self.diagnostics, self._named),
             grouped=self.unit is not None,
+            even=self.unit is not None and self.unit.even,
             shares=() if self.encoding is None or not self.intercept else self.encoding.shares,
             levels={} if self.encoding is None else self.encoding.levels,
         )

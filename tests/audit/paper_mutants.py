@@ -30,6 +30,9 @@ _PASS_MARK = ("paper/queries/test_aggregation.py::test_the_pass_mark_is_four_fif
 _PARAMETERS = ("paper/test_parameters.py::test_groups_agree_within_two_alpha_over_one_less_alpha",)
 _EIGENVALUE = ("paper/test_eigenvalue.py",)
 _BETA = ("paper/theory/test_subsamplability.py",)
+_LAWS = ("paper/theory/test_distributions.py", "paper/theory/test_named.py")
+_COMPARED = ("paper/theory/test_comparison.py",)
+_OUTLIERS = ("paper/theory/test_outliers.py",)
 
 PAPER_MUTANTS: dict[str, Mutant] = {
     "no chain of shrinkings": Mutant(
@@ -163,6 +166,33 @@ PAPER_MUTANTS: dict[str, Mutant] = {
     ),
     "one end of the distance": Mutant(
         "paper/queries/groups.py", " & (least * (1 + distance) >= 1)", "", _GROUPS
+    ),
+    "too few groups searched all the same": Mutant(
+        "paper/search.py",
+        "if searched_groups(curator.n_rows // size, epsilon):",
+        "if size:",
+        ("paper/test_recursive.py::test_bad_arguments_are_refused_before_anything_is_spent",),
+    ),
+    "a Pareto law of another shape": Mutant(
+        "paper/theory/pareto.py", "rest = shape - power", "rest = shape - power - 1", _LAWS
+    ),
+    "rows stretched by variances": Mutant(
+        "paper/theory/named.py", "np.sqrt(values / base", "(values / base", _LAWS
+    ),
+    "the default predicted with the whole budget": Mutant(
+        "paper/theory/prediction.py", "rho * _RELEASED_SHARE", "rho", _COMPARED
+    ),
+    "one release compared without 1 - g": Mutant(
+        "paper/theory/comparison.py",
+        "least = distribution.least_eigenvalue * (1 - error)",
+        "least = distribution.least_eigenvalue",
+        _COMPARED,
+    ),
+    "aggregation stands more outliers below": Mutant(
+        "paper/theory/outliers.py", "if recursion > aggregation", "if recursion < aggregation", _OUTLIERS
+    ),
+    "outliers of any size are harmless": Mutant(
+        "paper/theory/outliers.py", "largest <= 1 / (7 * eta) + 1", "largest <= 1 / eta + 1", _OUTLIERS
     ),
     "too near by the Frobenius norm": Mutant(
         "paper/queries/groups.py",

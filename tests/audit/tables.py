@@ -34,6 +34,9 @@ FEW_LOW = np.array([[1.0]] * 30 + [[0.1]] * 10)
 # The far row lies in another direction, beyond every radius, and in another bin of most histograms.
 CLOUD = np.random.default_rng(0).normal(size=(100, 2))
 FAR_EAST, FARTHER_NORTH = swapped(CLOUD, [FAR, 0]), swapped(CLOUD, [0, FARTHER])
+# With more rows that takes less of a budget.
+LARGER_CLOUD = np.random.default_rng(0).normal(size=(300, 2))
+CLOUD_EAST, CLOUD_NORTH = swapped(LARGER_CLOUD, [FAR, 0]), swapped(LARGER_CLOUD, [0, FARTHER])
 NORMAL = np.random.default_rng(0).normal(size=(600, 1))
 
 

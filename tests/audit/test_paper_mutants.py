@@ -5,6 +5,7 @@ Each mutant runs its tests in a process of its own, on a copy of the source.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from audit.paper_mutants import PAPER_MUTANTS, Mutant
-from audit.record import record
+from audit.record import RESULTS, record
 
 import dpcov
 
@@ -44,6 +45,13 @@ def test_a_mutant_changes_one_place(name: str) -> None:
     assert (SOURCE / mutant.file).read_text().count(mutant.text) == 1
     assert mutant.instead != mutant.text
     assert all((TESTS / test.partition("::")[0]).is_file() for test in mutant.tests)
+
+
+def test_the_figures_that_are_shown_are_those_of_all_mutants() -> None:
+    # Whoever adds one runs it with -m audit, which records it; `make audit` records all anew.
+    found = json.loads(RESULTS.read_text())["paper_mutants"]
+    assert set(found) == set(PAPER_MUTANTS)
+    assert all(figures["caught"] for figures in found.values())
 
 
 @pytest.mark.audit

@@ -78,11 +78,21 @@ def test_what_is_chosen_from_a_schema_must_be_in_it(people: pl.DataFrame) -> Non
 
 def test_a_csv_file_tells_names_alone(people: pl.DataFrame) -> None:
     del people
-    printed = run("dpcov schema people.csv").stdout
+    printed = run("dpcov schema people.csv --header").stdout
     assert '# age = { kind = "number" }' in printed
     Path("rows.csv").write_text("Ada,1815\nCharles,1791\n")
-    refused = run("dpcov schema rows.csv")
+    refused = run("dpcov schema rows.csv --header")
     assert (refused.exit_code, "Ada" in refused.stderr) == (2, False)
+    # Words alone look like names: nobody but who has seen the file can tell.
+    Path("words.csv").write_text("Ada,London,positive\nCharles,London,negative\n")
+    refused = run("dpcov schema words.csv")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "person's record" in " ".join(refused.stderr.split())
+    for line in ("--columns age", "--columns London,age", "--columns posi", ""):
+        refused = run(f"dpcov release words.csv {line} --rho 1 -o out.dpcov")
+        assert refused.exit_code == 2
+        said = refused.stdout + refused.stderr
+        assert not any(word in said.replace(line, "") for word in ("Ada", "London", "positive"))
 
 
 def test_nothing_usable_is_said_at_once(people: pl.DataFrame) -> None:

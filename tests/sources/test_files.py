@@ -296,8 +296,33 @@ def test_partition_columns_and_types_of_each_file_go_together(tmp_path: Path) ->
     expected = np.array([[2.0**60, 1], [3, 1], [1.5, 2], [np.nan, 2]])
     task = GramTask(Clipping(identity_map(2), 1e18), Lattice.for_table(4, 2), constant=False)
     assert (open_source(data, ["a", "k"]).scan(task) == open_source(expected).scan(task)).all()
-    with pytest.raises(ArgumentError, match="data has a filter, and files whose columns differ"):
-        open_source(data.filter(pa_dataset.field("k") > 0), ["a", "k"])
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["b"]])
+@pytest.mark.parametrize(
+    ("kept", "places"),
+    [
+        (pa_dataset.field("k") > 1, [2, 3, 4]),
+        # By a column whose type differs: 1.5 is no whole number, and 2**60 + 1 is no float.
+        (pa_dataset.field("a") > 1, [0, 1, 2, 4]),
+        ((pa_dataset.field("a") > 1) & (pa_dataset.field("b") < 5), [0, 1, 2]),
+    ],
+)
+def test_a_filter_and_types_of_each_file_go_together(
+    tmp_path: Path, columns: list[str], kept: Any, places: list[int]
+) -> None:
+    parts = ((1, [2**60 + 1, 3], [1, 2]), (2, [1.5, None, 4.5], [3, 4, 5]))
+    for key, a, b in parts:
+        (tmp_path / f"k={key}").mkdir()
+        pq.write_table(pa.table({"a": a, "b": b}), tmp_path / f"k={key}" / "t.parquet")
+    data = pa_dataset.dataset(tmp_path, partitioning="hive").filter(kept)
+    whole = np.array([[2.0**60, 1], [3, 2], [1.5, 3], [np.nan, 4], [4.5, 5]])
+    expected = whole[places][:, [("a", "b").index(name) for name in columns]]
+    d = len(columns)
+    task = GramTask(Clipping(identity_map(d), 1e18), Lattice.for_table(5, d), constant=False)
+    found = open_source(data, columns)
+    assert found.n_rows == len(places)
+    assert (found.scan(task) == open_source(expected).scan(task)).all()
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -137,6 +138,24 @@ def test_rows_without_an_id_are_left_out(ids: Any) -> None:
     task = GramTask(Clipping(identity_map(1), 1000.0), lattice, constant=False)
     assert source.n_rows == 2
     assert float(source.scan(task)[0, 0]) * (1000 / lattice.clip) ** 2 == pytest.approx(14, rel=1e-3)
+
+
+class Uncomparable:
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("Ada earns 91234")
+
+    def __hash__(self) -> int:
+        raise ValueError("Ada earns 91234")
+
+
+@pytest.mark.parametrize("odd", [Decimal("sNaN"), Decimal("NaN"), Uncomparable(), [1], pd.NA, pd.NaT])
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_object_that_cannot_be_compared_is_no_id_and_no_error(odd: Any, *, beside: bool) -> None:
+    ids = pd.Series(["p1", "p2", odd, "p1", "p3"], dtype=object)
+    table = pd.DataFrame({"a": np.arange(5.0)})
+    if beside:
+        assert open_source(table, None, Grouping(ids)).n_rows == 3
+    assert open_source(table.assign(who=ids), None, Grouping("who")).n_rows == 3
 
 
 def test_large_whole_numbers_are_told_apart() -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from helpers.cut_tables import NAMES, OTHER, ROWS, TABLES, Rows
 from helpers.replay import compare
@@ -47,3 +51,48 @@ def test_no_cut_of_a_table_shows(kind: type, tmp_path: Path, monkeypatch: pytest
 
     with dask.config.set(scheduler="synchronous"):
         assert compare(released(ROWS, tmp_path / "one"), released(OTHER, tmp_path / "other")) == []
+
+
+def visits(own: int) -> pd.DataFrame:
+    """Return the rows of 100 persons in no order, one of whom has as many as are said."""
+    counts = np.full(100, 4)
+    counts[17] = own
+    ids = np.random.default_rng(1).permutation(np.repeat(np.arange(100), counts))
+    return pd.DataFrame(np.random.default_rng(2).normal(size=(len(ids), 2)), columns=["a", "b"]).assign(
+        id=ids
+    )
+
+
+def _written(name: str) -> Callable[[pd.DataFrame, Path], Any]:
+    def write(table: pd.DataFrame, folder: Path) -> Any:
+        path = folder / name
+        table.to_csv(path, index=False) if name.endswith("csv") else table.to_parquet(path, row_group_size=50)
+        return path
+
+    return write
+
+
+GROUPED: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "frame": lambda table, _: table,
+    "lazy": lambda table, _: pl.from_pandas(table).lazy(),
+    "csv": _written("t.csv"),
+    "parquet": _written("t.parquet"),
+    "dask": lambda table, _: dask.dataframe.from_pandas(table, npartitions=3),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+@pytest.mark.parametrize("own", [1, 40])
+def test_nothing_shows_how_many_rows_a_person_has(kind: str, own: int, tmp_path: Path) -> None:
+    def released(table: pd.DataFrame, folder: Path) -> Callable[[], Any]:
+        folder.mkdir()
+        data = GROUPED[kind](table, folder)
+        return lambda: repr(
+            dpcov.release(
+                data, rho=1, columns=["a", "b"], method="gaussian", radius=1.0, privacy_unit="id", force=True
+            )
+        )
+
+    with dask.config.set(scheduler="synchronous"):
+        one, other = released(visits(4), tmp_path / "one"), released(visits(own), tmp_path / "other")
+        assert compare(one, other) == []

@@ -8,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,49 @@ def test_types_of_a_database_tell_kinds() -> None:
 def test_numeric_of_postgresql_is_a_number(server: str) -> None:
     query = "select x::numeric as x from (values (1.5), (null), ('nan'::float8), (1e30)) as t(x)"
     assert (gram(sql.run_query(server, query)) == gram(np.array([[1.5], [np.nan], [np.nan], [1e30]]))).all()
+
+
+def test_an_enum_of_postgresql_fixes_the_levels(server: str) -> None:
+    query = "select m, a from moody"
+    kinds = {"m": dpcov.category(other=False), "a": dpcov.number()}
+    with postgresql.connect(server) as own:
+        with own.cursor() as cursor:
+            cursor.execute("create type mood as enum ('sad', 'so so', 'happy')")
+            rows = "select 'happy'::mood as m, 1.5::float8 as a from generate_series(1, 9)"
+            cursor.execute(f"create table moody as {rows}")
+        own.commit()
+        # To this connection the type has a number, to the next one a name.
+        for connection in (own, server):
+            source = open_source(connection, kinds, query=query)
+            assert source.columns == ("m[so so]", "m[happy]", "a")
+            found = gram(sql.run_query(connection, query), kinds)
+            assert (found == gram(np.tile([0.0, 1.0, 1.5], (9, 1)))).all()
+    with pytest.raises(ArgumentError, match="lists no levels"):
+        open_source(server, {"m": dpcov.category()}, query="select m::text as m from moody")
+    printed = run(f"dpcov schema '{server}' --query '{query}'")
+    assert printed.exit_code == 0, printed.stderr
+    assert 'm = { kind = "category", levels = ["sad", "so so", "happy"] }' in printed.stdout
+    assert 'a = { kind = "number" }' in printed.stdout
+
+
+def test_a_schema_of_a_query_is_made_without_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    with duckdb.connect(str(path)) as own:
+        own.execute("create type region as enum ('north', 'south')")
+        own.execute("create table people (age integer, region region, name text)")
+    printed = run(f"dpcov schema duckdb:///{path} --query 'from people'")
+    assert tomllib.loads(printed.stdout) == {
+        "columns": {"age": {"kind": "number"}, "region": {"kind": "category", "levels": ["north", "south"]}}
+    }
+    assert "# name = " in printed.stdout
+    lite = tmp_path / "lite.db"
+    with sqlite.connect(str(lite)) as own, own.cursor() as cursor:
+        cursor.execute("create table people (age integer)")
+        own.commit()
+    told = run(f"dpcov schema sqlite:///{lite} --query 'select * from people'")  # noqa: S608  (our own)
+    assert "# age = " in told.stdout
+    assert run(f"dpcov schema duckdb:///{path}").exit_code == 2
+    assert run("dpcov schema people.csv --query 'from people'").exit_code == 2
 
 
 def test_a_value_of_another_type_in_sqlite_does_not_show(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -121,7 +122,7 @@ class GaussianQuery:
     purpose: str
     takes_units: ClassVar[bool] = False
 
-    @property
+    @cached_property
     def cost(self) -> PrivacyCost:
         """What it costs: rho-zCDP."""
         return gaussian_cost(self.rho)

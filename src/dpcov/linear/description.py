@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,11 @@ from dpcov.linear.answers import Answer, RootAnswer
 from dpcov.linear.pairwise_questions import PairwiseQuestions
 from dpcov.linear.questions import Questions
 from dpcov.tables import html_table, make_frame, number, text_table
+
+_MANY_ROWS = (
+    "Where some have many more rows than others, theirs count less once they are clipped: there may be a few "
+    "per cent more rows than the interval says."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +83,7 @@ class Description:
             return "pairwise: each column from the rows that have it", head, lines, list(self.mean.notes)
         lower, upper = (float(end[0]) for end in self.rows.interval())
         title = f"about {float(self.rows):,.0f} complete rows ({lower:,.0f} to {upper:,.0f})"
-        return title, head, lines, list(self.mean.notes)
+        return title, head, lines, list(dict.fromkeys((*self.rows.notes, *self.mean.notes)))
 
 
 def describe(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> Description:
@@ -99,7 +105,9 @@ def count_complete(questions: Questions, *, sampling: bool) -> Answer:
     value = np.array([questions.complete_rows])
     name = "complete rows"
     limits = (0.0, questions.most_rows)
-    return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits)
+    # The law of what clipping took from the constant is that of single rows, which have one each.
+    notes = (_MANY_ROWS,) if questions.losses and math.isinf(questions.most_rows) else ()
+    return questions.answer(name, value, [[name]], response, sampling=sampling, limits=limits, notes=notes)
 
 
 def share_of_rows(questions: Questions, *, of_rows: bool = True) -> str:

@@ -309,6 +309,6 @@ def pairwise_questions(
         values[list(places), missing] = -np.array(fills)
     return PairwiseQuestions(
         tuple(columns), released.n_rows, released.moment, released.noise, released.losses, released.notes,
-        released.grouped, released.shares, released.levels, released=released, values=values,
+        released.grouped, released.shares, released.levels, released.even, released=released, values=values,
         presence=presence,
     )  # fmt: skip

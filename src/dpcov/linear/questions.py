@@ -65,6 +65,8 @@ class Questions:
         The places of columns that hold 0 and 1 alone.
     levels : mapping of str to tuple of str
         The names of all levels of each category. The first has no column: it is what the others leave.
+    even : bool
+        Whether every unit counts the same: its rows then add up to one.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Questions:
     grouped: bool = False
     shares: tuple[int, ...] = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    even: bool = False
 
     @cached_property
     def has_constant(self) -> bool:
@@ -121,7 +124,7 @@ class Questions:
     @property
     def most_rows(self) -> float:
         """How many rows there are at most, as far as that is public."""
-        return math.inf if self.grouped else float(self.n_rows)
+        return math.inf if self.grouped and not self.even else float(self.n_rows)
 
     @cached_property
     def law(self) -> ErrorLaw:

@@ -11,7 +11,14 @@ from fractions import Fraction
 
 from dpcov.core import ArgumentError, Clipping, Curator, NoAnswerError
 from dpcov.maps import identity_map
-from dpcov.paper.queries import SLACK, FirstAgreement, fewest_groups, first_size
+from dpcov.paper.queries import (
+    MOST_GROUPS,
+    SLACK,
+    FirstAgreement,
+    fewest_groups,
+    first_size,
+    searched_groups,
+)
 
 SEARCH_SHARE = Fraction(1, 20)
 """Of the budget: for the search."""
@@ -73,13 +80,16 @@ def search_m(curator: Curator, radius: float) -> Searched:
 
 def check_search(curator: Curator, rho: Fraction) -> None:
     """Raise an `ArgumentError` if there are too few rows to search for m with a share of `rho`."""
-    size = first_size(curator.n_rows, curator.n_columns)
-    needed = fewest_groups(_epsilon(rho))
-    if curator.n_rows // size < needed:
-        raise ArgumentError(
-            f"a search for m needs {needed} groups at this budget, {needed * curator.n_columns} rows; "
-            f"the table has {curator.n_rows}. Give m. Nothing was spent on it."
-        )
+    epsilon, size = _epsilon(rho), first_size(curator.n_rows, curator.n_columns)
+    if searched_groups(curator.n_rows // size, epsilon):
+        return
+    needed = fewest_groups(epsilon)
+    advice = (
+        f"which takes {needed * curator.n_columns} rows; the table has {curator.n_rows}. Give m"
+        if needed <= MOST_GROUPS
+        else f"and compares {MOST_GROUPS} at most, however many rows there are. Give m or a larger budget"
+    )
+    raise ArgumentError(f"a search for m needs {needed} groups at this budget, {advice}. Nothing was spent.")
 
 
 def _epsilon(rho: Fraction) -> Fraction:

@@ -97,22 +97,23 @@ class DatasetSource(Table):
         schemas = _file_schemas(dataset)
         encoding = arrow_encoding([dataset.schema, *schemas.values()], columns)
         self._dataset = dataset
+        self._filter = _filter_of(dataset)
         self._files: list[Any] = []
-        if _types_differ(dataset.schema, schemas, encoding):
+        if _types_differ(dataset.schema, schemas, encoding, filtered=self._filter is not None):
             # Arrow would convert to the dataset's types, which may fail on a value: each file keeps its own.
-            try:
-                self._files = list(dataset.get_fragments())
-            except ValueError:
-                raise ArgumentError(
-                    "data has a filter, and files whose columns differ in their types; write the files alike."
-                ) from None
+            self._files = list(_files_of(dataset))
         stamp = DatasetStamp(dataset)
-        n_rows = opening("data", dataset.count_rows)
+        n_rows = opening("data", self._count)
         super().__init__(n_rows, encoding, check_unchanged=stamp.check)
 
     def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         del task
         return [lambda: pieces_of(self._batches(), self._encoding)]
+
+    def _count(self) -> int:
+        if not self._files:
+            return int(self._dataset.count_rows())
+        return sum(int(file.scanner(**self._options_of(file)).count_rows()) for file in self._files)
 
     def _batches(self) -> Iterator[Any]:
         arrow_dataset = require("pyarrow.dataset", "arrow")
@@ -129,13 +130,13 @@ class DatasetSource(Table):
         if not self._files:
             yield from self._dataset.to_batches(fragment_readahead=1, **options)
         for file in self._files:
-            yield from file.to_batches(schema=self._schema_of(file), **options)
+            yield from file.to_batches(**self._options_of(file), **options)
 
-    def _schema_of(self, file: Any) -> Any:
-        """Return the types that a file has; columns that it lacks are those of the dataset."""
+    def _options_of(self, file: Any) -> dict[str, Any]:
+        """Return the types that a file has, or the dataset where it lacks a column, and the filter."""
         own, common = file.physical_schema, self._dataset.schema
-        fields = [(own if name in own.names else common).field(name) for name in self._encoding.raw]
-        return require("pyarrow", "arrow").schema(fields)
+        fields = [(own if name in own.names else common).field(name) for name in common.names]
+        return {"schema": require("pyarrow", "arrow").schema(fields), "filter": self._filter}
 
 
 class DatasetStamp:
@@ -168,6 +169,24 @@ def _file_sets(dataset: Any) -> list[tuple[str, Any]]:
     return []
 
 
+def _filter_of(dataset: Any) -> Any:
+    """Return the filter of a dataset, if it has one."""
+    return getattr(dataset, "_scan_options", {}).get("filter")
+
+
+def _files_of(dataset: Any) -> Iterator[Any]:
+    """Return the files of a dataset, without its filter."""
+    try:
+        if _filter_of(dataset) is None:
+            return iter(dataset.get_fragments())
+        # With a filter it does not give them under their public name.
+        return iter(dataset._get_fragments(None))  # noqa: SLF001
+    except (AttributeError, ValueError):
+        raise ArgumentError(
+            "data has a filter, and files whose columns differ in their types; write the files alike."
+        ) from None
+
+
 def _file_schemas(dataset: Any) -> dict[str, Any]:
     """Return the columns and types of each file of a dataset."""
     schemas = {}
@@ -188,10 +207,17 @@ def check_type(path: str, name: str, kind: Kind, dtype: Any) -> None:
         raise ArgumentError(f"column {name} is {dtype} in {path}; it must be of one kind in every file.")
 
 
-def _types_differ(common: Any, schemas: Mapping[str, Any], encoding: Encoding) -> bool:
-    """Whether a file has a column in another type than the dataset; its kind must read each of them."""
+def _types_differ(common: Any, schemas: Mapping[str, Any], encoding: Encoding, *, filtered: bool) -> bool:
+    """Whether a file has a column in another type than the dataset; its kind must read each of them.
+
+    Where rows are `filtered`, that may be by any column.
+    """
+    others = set(common.names) - set(encoding.raw) if filtered else set()
     differ = False
     for path, schema in schemas.items():
+        differ |= any(
+            schema.field(name).type != common.field(name).type for name in others & set(schema.names)
+        )
         for name, kind in zip(encoding.raw, encoding.kinds, strict=True):
             index = schema.get_field_index(name)
             if index < 0:

@@ -28,6 +28,9 @@ from dpcov.sources.arrow import opening
 from dpcov.sources.csv_records import Records, read_records
 from dpcov.sources.encoding import Cells, Columns, ColumnType, Schema, resolve
 
+HEADER_HIDDEN = (
+    "What its first line says is not shown, as without a header that is a person's record: look at the file."
+)
 _NO_NAMES = ("na", "n/a", "nan", "null", "none", "inf", "infinity")
 
 
@@ -50,20 +53,18 @@ class CsvSource(Table):
     ) -> None:
         self._csv = require("pyarrow.csv", "arrow")
         headers = [opening(path, partial(_header, path)) for path in paths]
-        for path, header in zip(paths, headers, strict=True):
-            if header != headers[0]:
-                raise ArgumentError(f"{path} has another header than {paths[0]}.")
         self._header = headers[0]
-        listed = _look_like_names(self._header)
         if isinstance(columns, Schema) and columns.names is None and not columns.kinds:
             columns = None
         if columns is None:
             raise ArgumentError(
-                "a CSV file does not say which of its columns hold numbers; choose columns"
-                + (f" among: {', '.join(self._header)}." if listed else ".")
+                f"a CSV file does not say which of its columns hold numbers: choose columns. {HEADER_HIDDEN}"
             )
         present = [(name, ColumnType("unsaid")) for name in self._header]
-        encoding = resolve(columns, present, listed=listed)
+        encoding = resolve(columns, present, hidden=HEADER_HIDDEN)
+        for path, header in zip(paths, headers, strict=True):
+            if header != headers[0]:
+                raise ArgumentError(f"{path} has another header than {paths[0]}.")
         self._files: list[tuple[str, int]] = []
         n_rows = 0
         for path in paths:
@@ -102,7 +103,7 @@ class CsvSource(Table):
 
 
 def csv_names(path: str) -> list[str]:
-    """Return the names of a file's columns, if its first line looks like names."""
+    """Return the names of a file's columns, for someone who said that its first line has them."""
     require("pyarrow", "arrow")
     names: list[str] = opening(path, partial(_header, path))
     if not _look_like_names(names):
@@ -127,10 +128,7 @@ def _header(path: str) -> list[str]:
 
 
 def _look_like_names(header: Sequence[str]) -> bool:
-    """Whether a first record may be shown: without a header it is a row, and has a number or lacks one.
-
-    A name begins with a letter. Neither a number nor an empty field does.
-    """
+    """Whether a first record may be a header: a name begins with a letter, and no number or gap does."""
     starts = (name.strip().lstrip("_")[:1] for name in header)
     return all(map(str.isalpha, starts)) and not any(name.strip().lower() in _NO_NAMES for name in header)
 

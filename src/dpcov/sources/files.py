@@ -234,11 +234,21 @@ def common_encoding(paths: Sequence[str], schemas: Sequence[Any], columns: Colum
     return encoding
 
 
-def column_types(data: PathLike | Sequence[PathLike]) -> list[tuple[str, ColumnType, str]]:
-    """Return the name, meaning and type of each column of files; no row is looked at."""
+def column_types(
+    data: PathLike | Sequence[PathLike], *, header: bool = False
+) -> list[tuple[str, ColumnType, str]]:
+    """Return the name, meaning and type of each column of files; no row is looked at.
+
+    Of a CSV file only if someone has said that its first line is a `header`.
+    """
     path = find_files(data)[0]
     suffix = Path(path).suffix.lower()
     if suffix in _CSV:
+        if not header:
+            raise ArgumentError(
+                f"{path} cannot say whether its first line is a header or a person's record. Look at it: if "
+                "it names the columns, say --header."
+            )
         return [(name, ColumnType("unsaid"), "a CSV file tells no types") for name in csv_names(path)]
     if suffix in _PARQUET:
         schema = opening(path, partial(require("pyarrow.parquet", "arrow").read_schema, path))

@@ -219,7 +219,10 @@ def sort_by_unit(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     Ids are equal if their values are, in the type of their column. A value that cannot be compared is no id.
     """
     values, places = ids, np.arange(len(ids))
-    if isinstance(ids, nw.Series):
+    if isinstance(ids, nw.Series) and getattr(nw.to_native(ids), "dtype", None) == np.dtype(object):
+        # Whether an object is missing is for us to say: to compare it may fail.
+        values = np.asarray(nw.to_native(ids), dtype=object)
+    elif isinstance(ids, nw.Series):
         # Without missing values first: they would turn whole numbers into floats.
         present = ~ids.is_null()
         values, places = ids.filter(present).to_numpy(), np.flatnonzero(present.to_numpy())

@@ -13,10 +13,11 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from dpcov._extras import require
@@ -33,6 +34,7 @@ _FILE = "result.arrow"
 _SCHEMES = ("postgresql", "postgres", "duckdb", "sqlite")
 
 Types = list[tuple[str, ColumnType]]
+_Found = TypeVar("_Found")
 
 
 class QueryResult:
@@ -110,12 +112,22 @@ def run_query(data: Any, query: str | None) -> QueryResult:
         raise ArgumentError(
             "query is for databases: give a connection, or an address such as duckdb:///file.db."
         )
+    return _asked(data, query, _result)
+
+
+def query_types(data: Any, query: str | None) -> list[tuple[str, ColumnType, str]]:
+    """Return the name, meaning and type of each column of a query's result; no row is looked at."""
+    return _asked(data, query, _types)
+
+
+def _asked(data: Any, query: str | None, ask: Callable[[Any, str | None], _Found]) -> _Found:
+    """Ask a connection to a database, or a relation, which takes no query."""
     if isinstance(data, list | tuple):
         (data,) = data
-    if _is_duckdb(data) and type(data).__name__ == "DuckDBPyRelation":
+    if _is_relation(data):
         if query is not None:
             raise ArgumentError("data is the result of a query already: leave query out.")
-        return _duckdb_result(data)
+        return ask(data, None)
     if not isinstance(query, str) or not query.strip():
         raise ArgumentError(
             'data is a database: say which rows, as in query="select age, region from people".'
@@ -123,10 +135,42 @@ def run_query(data: Any, query: str | None) -> QueryResult:
     query = query.strip().rstrip(";")
     if isinstance(data, str):
         with closing(_connect(data)) as connection:
-            return run_query(connection, query)
+            return _asked(connection, query, ask)
     if _is_duckdb(data):
-        return _duckdb_result(quietly(lambda: data.sql(query), _failed))
-    return _adbc_result(data, query)
+        return ask(quietly(lambda: data.sql(query), _failed), None)
+    return ask(data, query)
+
+
+def _result(data: Any, query: str | None) -> QueryResult:
+    types: Types = [(name, found) for name, found, _ in _types(data, query)]
+    if query is None:
+        return QueryResult(types, lambda: iter(data.to_arrow_reader(_BATCH_ROWS)))
+    # A value may have any type in SQLite, and the driver would fail on one that is not like the first.
+    wanted = _as_text(query, [name for name, _ in types]) if _is_sqlite(data) else query
+    return QueryResult(types, lambda: _fetch(data, wanted))
+
+
+def _types(data: Any, query: str | None) -> list[tuple[str, ColumnType, str]]:
+    """Return the columns of a relation of DuckDB, or of what a query finds elsewhere."""
+    if query is None:
+        schema = quietly(lambda: data.limit(0).to_arrow_table().schema, _failed)
+        return [
+            (field.name, replace(arrow_type(field.type), levels=_duckdb_levels(found)), str(found))
+            for field, found in zip(schema, data.types, strict=True)
+        ]
+    fields = quietly(lambda: _fields_of(data, query), _failed)
+    if _is_sqlite(data):
+        return [(field.name, ColumnType("unsaid"), "SQLite tells no types") for field in fields]
+    enums = quietly(lambda: _enums(data), _failed)
+    return [(field.name, *_meaning(field, enums)) for field in fields]
+
+
+def _is_relation(data: Any) -> bool:
+    return _is_duckdb(data) and type(data).__name__ == "DuckDBPyRelation"
+
+
+def _is_sqlite(connection: Any) -> bool:
+    return bool(connection.adbc_get_info().get("vendor_name") == "SQLite")
 
 
 def _connect(address: str) -> Any:
@@ -157,31 +201,36 @@ def _unreachable(kind: str) -> ArgumentError:
     return ArgumentError(f"the database cannot be opened ({kind}); can its own client open it?")
 
 
-def _duckdb_result(relation: Any) -> QueryResult:
-    types: Types = []
-    schema = quietly(lambda: relation.limit(0).to_arrow_table().schema, _failed)
-    for field, found in zip(schema, relation.types, strict=True):
-        levels = tuple(dict(found.children)["values"]) if found.id == "enum" else None
-        types.append((field.name, ColumnType(arrow_type(field.type).holds, levels)))
-    return QueryResult(types, lambda: iter(relation.to_arrow_reader(_BATCH_ROWS)))
+def _duckdb_levels(found: Any) -> tuple[str, ...] | None:
+    return tuple(dict(found.children)["values"]) if found.id == "enum" else None
 
 
-def _adbc_result(connection: Any, query: str) -> QueryResult:
-    names_and_types = quietly(lambda: _columns_of(connection, query), _failed)
-    if connection.adbc_get_info().get("vendor_name") == "SQLite":
-        names = [name for name, _ in names_and_types]
-        # A value may have any type there, and the driver would fail on one that is not like the first.
-        types: Types = [(name, ColumnType("unsaid")) for name in names]
-        return QueryResult(types, lambda: _fetch(connection, _as_text(query, names)))
-    types = [(name, _meaning(dtype)) for name, dtype in names_and_types]
-    return QueryResult(types, lambda: _fetch(connection, query))
-
-
-def _columns_of(connection: Any, query: str) -> list[tuple[str, Any]]:
+def _fields_of(connection: Any, query: str) -> list[Any]:
     """Return names and types of a query's columns, without a row."""
     with connection.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as result limit 0")  # noqa: S608  (the user's own query)
-        return [(field.name, field.type) for field in cursor.fetch_record_batch().schema]
+        return list(cursor.fetch_record_batch().schema)
+
+
+def _enums(connection: Any) -> dict[str, tuple[str, ...]]:
+    """Return the levels of the enumerated types of PostgreSQL, by all that the driver may call them.
+
+    That is their name; or their number, if they are younger than the connection. A name that two schemas have
+    stands for neither.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select t.oid::int8 as number, t.typname::text as name, e.enumlabel::text as label "
+            "from pg_enum e join pg_type t on t.oid = e.enumtypid order by t.oid, e.enumsortorder"
+        )
+        found = cursor.fetch_arrow_table().to_pylist()
+    levels: dict[int, tuple[str, ...]] = {}
+    names: dict[str, set[int]] = {}
+    for line in found:
+        levels[line["number"]] = (*levels.get(line["number"], ()), line["label"])
+        names.setdefault(line["name"], set()).add(line["number"])
+    by_number = {f"unnamed<oid:{number}>": known for number, known in levels.items()}
+    return by_number | {name: levels[min(own)] for name, own in names.items() if len(own) == 1}
 
 
 def _as_text(query: str, names: Sequence[str]) -> str:
@@ -203,8 +252,14 @@ def _fetch(connection: Any, query: str) -> Iterator[Any]:
             yield _plain_batch(batch)
 
 
-def _meaning(dtype: Any) -> ColumnType:
-    return ColumnType("number") if _is_numeric(dtype) else arrow_type(getattr(dtype, "storage_type", dtype))
+def _meaning(field: Any, enums: Mapping[str, tuple[str, ...]]) -> tuple[ColumnType, str]:
+    """Return what a type of PostgreSQL stands for, and what it is called."""
+    name = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+    if _is_numeric(field.type):
+        return ColumnType("number"), "numeric"
+    if name in enums:
+        return ColumnType("text", enums[name]), "enum"
+    return arrow_type(getattr(field.type, "storage_type", field.type)), name or str(field.type)
 
 
 def _is_numeric(dtype: Any) -> bool:

@@ -9,7 +9,7 @@ from methods.whitening.test_tail import make_histogram, pareto
 from numpy.typing import NDArray
 
 from dpcov.laws import LossLaw
-from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_beyond
+from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_beyond, lost_by_reach
 from dpcov.methods.whitening.tail import fit_tail
 
 Vector = NDArray[np.float64]
@@ -39,14 +39,26 @@ def test_a_bump_within_the_radius_is_not_clipped_away() -> None:
     # No law of the far rows knows of a bump nearer in; the counts do.
     rng = np.random.default_rng(0)
     norms = np.concatenate([gaussian_norms(3, 0), rng.uniform(6.0, 6.4, 2_000), 6.4 * pareto(300, 12.0, 0)])
-    chosen = cheapest_radius(make_histogram(norms, 8.0, 0), 20.0, 1.0, clip_seen=True)
+    chosen = cheapest_radius(make_histogram(norms, 8.0, 0), 20.0, 1.0)
     assert chosen > 6.2
 
 
-def test_rows_that_are_seen_are_clipped_only_if_they_may_be() -> None:
+def test_rows_that_are_seen_are_clipped_if_noise_costs_more() -> None:
     histogram = make_histogram(gaussian_norms(12, 0), 8.0, 0)
-    assert cheapest_radius(histogram, 320.0, 0.1) >= histogram.radius(320.0)
-    assert cheapest_radius(histogram, 320.0, 0.1, clip_seen=True) < histogram.radius(320.0)
+    assert cheapest_radius(histogram, 320.0, 0.1) < histogram.radius(320.0)
+
+
+def test_what_is_lost_falls_with_the_reach_and_is_nothing_without_a_law() -> None:
+    norms = pareto(20_000, 4.0, 0)
+    histogram = make_histogram(norms, 8.0, 0)
+    seen = histogram.radius(20.0)
+    lost = lost_by_reach(histogram, seen, np.array([1.0, 2.0]))
+    true = [np.maximum(norms**2 - (factor * seen) ** 2, 0).sum() for factor in (1.0, 2.0)]
+    # Of a Pareto law with 4 moments, a quarter is left twice as far out; laws of a few rows are vague.
+    assert true[0] / 2 < lost[0] < 4 * true[0]
+    assert lost[0] / 8 < lost[1] < lost[0] / 2
+    lumps = make_histogram(np.concatenate([np.full(18_000, 1.0), np.full(2_000, 4.0)]), 8.0, 0)
+    assert not lost_by_reach(lumps, 4.5, np.array([1.0, 2.0])).any()
 
 
 @pytest.mark.parametrize("d", [3, 12])
@@ -55,7 +67,7 @@ def test_the_radius_costs_little_more_than_the_best(d: int, noise: float) -> Non
     for seed in range(8):
         norms = gaussian_norms(d, seed)
         histogram = make_histogram(norms, 8.0, seed)
-        chosen = cheapest_radius(histogram, noise, 1 / math.sqrt(d), clip_seen=True)
+        chosen = cheapest_radius(histogram, noise, 1 / math.sqrt(d))
         best = min(cost(norms, r, noise, 1 / math.sqrt(d)) for r in np.geomspace(1.5, 8, 80).tolist())
         # Where the last rows lie that a histogram shows, the cost is up to twice the best.
         assert cost(norms, chosen, noise, 1 / math.sqrt(d)) < 1.25 * best
@@ -63,17 +75,17 @@ def test_the_radius_costs_little_more_than_the_best(d: int, noise: float) -> Non
 
 def test_more_noise_makes_the_ball_smaller_and_rows_that_agree_make_it_larger() -> None:
     histogram = make_histogram(gaussian_norms(6, 0), 8.0, 0)
-    radii = [cheapest_radius(histogram, noise, 0.3, clip_seen=True) for noise in (5.0, 40.0, 320.0)]
+    radii = [cheapest_radius(histogram, noise, 0.3) for noise in (5.0, 40.0, 320.0)]
     assert radii == sorted(radii, reverse=True)
     assert radii[0] > 1.1 * radii[2]
-    agreeing, even = (cheapest_radius(histogram, 40.0, share, clip_seen=True) for share in (1.0, 0.1))
+    agreeing, even = (cheapest_radius(histogram, 40.0, share) for share in (1.0, 0.1))
     assert agreeing > even
 
 
 def test_rows_that_no_one_has_seen_are_not_followed_far() -> None:
     for seed in range(5):
         histogram = make_histogram(pareto(20_000, 2.2, seed), 8.0, seed)
-        assert cheapest_radius(histogram, 1.0, 1.0, clip_seen=True) <= 1.5001 * histogram.radius(1.0)
+        assert cheapest_radius(histogram, 1.0, 1.0) <= 1.5001 * histogram.radius(1.0)
 
 
 def test_without_a_law_the_ball_ends_where_the_rows_do_that_are_seen() -> None:

@@ -7,11 +7,13 @@ import pytest
 
 from dpcov import ArgumentError
 from dpcov.paper.theory import (
+    log_spaced_gaussian,
     outliers_harmless,
     tolerated_by_aggregate,
     tolerated_by_learner,
     tolerated_by_leverage,
     tolerated_by_recursion,
+    tolerates_more_below,
 )
 
 
@@ -26,6 +28,14 @@ def test_recursion_stands_more_outliers_at_high_accuracy() -> None:
     d, gamma = 10, 0.01
     fine, coarse = d * math.log(d / 0.05) / gamma**2, d * math.log(d / 0.05) * 9
     assert tolerated_by_recursion(coarse, 0.05) > 10 * tolerated_by_aggregate(fine)
+
+
+def test_the_recursion_stands_more_outliers_below_an_error() -> None:
+    law, beta = log_spaced_gaussian(10, 1e6), 0.03
+    gamma = tolerates_more_below(law, beta, 0.05)
+    recursion = tolerated_by_recursion(law.subsample_size(1 / 3, beta / 2), beta)
+    assert tolerated_by_aggregate(law.subsample_size(gamma * 0.99, 0.05)) < recursion
+    assert tolerated_by_aggregate(law.subsample_size(gamma * 1.01, 0.05)) > recursion
 
 
 def test_harmless_outliers() -> None:

@@ -71,6 +71,12 @@ def test_a_logarithm_of_what_is_positive_is_missing_where_its_column_is() -> Non
     assert found["log(wage)"][2] == 0.0
 
 
+def test_a_logarithm_of_what_may_be_zero_has_gaps_of_its_own() -> None:
+    found = _encoded({"wage": dpcov.number(0, 9)}, ("log(wage)",), TABLE[["wage"]])
+    assert list(found) == ["wage", "log(wage)", "missing(wage)", "missing(log(wage))"]
+    assert found["missing(wage)"] == [0.0, 0.0, 1.0, 0.0]
+
+
 def test_a_row_with_a_gap_where_none_may_be_is_left_out() -> None:
     found = _encoded({**KINDS, "age": dpcov.number(20, 90, gaps=False)})
     assert "missing(age)" not in found

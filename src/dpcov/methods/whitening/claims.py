@@ -133,9 +133,6 @@ def _clipping_error(restoration: Restoration) -> float:
         # A law tells the loss on average over its directions; where the rows agree, one of them has more.
         located = tail.direction is not None or bool(restoration.region.heavy)
         uneven = 1.0 if located else restoration.region.agreement.about * tail.rank
-        if tail.direction is not None and tail.share > 0:
-            # How far rows are shared out between such directions is not known: each may have them all.
-            uneven = 1 / float(tail.share)
         worst = (1 + max(uneven, 1.0) * (at_most - 1)) / factor - 1
         errors.append(0.0 if law is None else worst)
     return max(0.0, *errors)

@@ -98,9 +98,6 @@ them."""
 REACHES_SHARE = 0.09
 """Histograms along all directions that stand out cost this together, and at most `CAREFUL_LOOK` each."""
 
-WORTH_STRETCHING = 0.8
-"""Histograms for an ellipsoid are paid if at best it lets in less than this part of the noise of a ball."""
-
 CLIPPED_ALONG = 2.0
 """Rows to clip along such a direction, in units of ``sqrt(2 d / rho)``, at which clipping costs what noise
 does."""
@@ -112,10 +109,6 @@ LIKELY_LOSS = 0.4
 FALSE_ALARM, FAR_FALSE_ALARM = 5e-4, 1e-6
 """How often noise alone may make a histogram show rows that are not there: near its bulk, which costs a wider
 region, and far from it, which may cost the release."""
-
-BEYOND = 1.35
-"""A region grows to the furthest rows that a histogram shows if they lie beyond this many times its radius.
-A bin is 1.19 times as far as the one before: less is within what bins can tell."""
 
 COUNT_SHARE = 0.01
 """Counting the rows beyond the region costs this: a count is then off by ``7 / sqrt(rho)`` rows. What the

@@ -19,7 +19,6 @@ from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.tail import fit_tail, survival
 
 _STEPS = 120
-_FAR_REACH = 20.0
 # How far a ball that may clip reaches at least and at most, in units of the furthest rows that are seen.
 _SHORTEST, _LONGEST = 0.5, 1.5
 
@@ -34,9 +33,11 @@ def even_count(run: Run, rank: int) -> float:
 
 
 def cheapest_radius(
-    histogram: FineNorms, noise: float, agreeing: float, *, clip_seen: bool = False, without_law: float = 0.0
+    histogram: FineNorms, noise: float, agreeing: float, *, without_law: float = 0.0
 ) -> float:
-    """Return the radius at which noise and what clipping takes are least together.
+    """Return the radius at which noise and what clipping likely takes are least together.
+
+    The ball may clip rows that the histogram shows. Of rows that it does not show, the likely loss counts.
 
     Parameters
     ----------
@@ -46,9 +47,6 @@ def cheapest_radius(
         How many rows of length R, along one direction, the noise of a ball of radius R is worth.
     agreeing : float
         Which part of the rows beyond lies along one direction.
-    clip_seen : bool, default False
-        Whether the ball may clip rows that the histogram shows, and takes the likely loss for that of rows
-        which it does not show. If not, the mean over all laws counts, which heavy ones dominate.
     without_law : float, default 0
         What to return at least if the far rows follow no law.
     """
@@ -56,10 +54,6 @@ def cheapest_radius(
     law = fit_tail(histogram, told)
     if law is None:
         return max(told, without_law)
-    if not clip_seen:
-        places = told * np.geomspace(1, _FAR_REACH, _STEPS)
-        likely = lost_beyond(law, told, places).mean(axis=1)
-        return float(places[int(np.argmin(places**2 * noise + agreeing * likely))])
     inside, beyond = told * np.geomspace(_SHORTEST, 1, _STEPS), told * np.geomspace(1, _LONGEST, _STEPS)
     # Within what the histogram tells, its own counts are better than any law.
     clipped = histogram.lost_inside(inside, told)[:, None] + law.rows * (told**2 - inside**2)[:, None]
@@ -67,6 +61,18 @@ def cheapest_radius(
     places, lost = np.concatenate([inside, beyond]), np.concatenate([clipped + far[0], far])
     likely = np.quantile(lost, c.LIKELY_LOSS, axis=1)
     return float(places[int(np.argmin(places**2 * noise + agreeing * likely))])
+
+
+def lost_by_reach(histogram: FineNorms, seen: float, factors: Vector) -> Vector:
+    """Return what clipping takes at several multiples of a radius: the median over likely laws.
+
+    Nothing if the far rows follow no law: then all that are seen lie within the radius.
+    """
+    law = fit_tail(histogram, seen)
+    if law is None:
+        return np.zeros(len(factors))
+    result: Vector = np.median(lost_beyond(law, seen, seen * factors), axis=1)
+    return result
 
 
 def lost_beyond(law: LossLaw, radius: float, places: Vector) -> Matrix:

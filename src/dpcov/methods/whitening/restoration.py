@@ -146,9 +146,7 @@ def restore_shrunk(
         for tail, unit in zip(region.tails, units, strict=True)
     ]
     shared = [
-        None
-        if law is None
-        else replace(law, radius=tail.radius / unit, rows=law.rows * tail.share, evenness=_evenness(region))
+        None if law is None else replace(law, radius=tail.radius / unit, evenness=_evenness(region))
         for law, tail, unit in zip(fitted, region.tails, units, strict=True)
     ]
     agreeing = _that_agree_with(counted, shared)
@@ -283,12 +281,12 @@ def _evenness(region: Region) -> float:
 
 
 def _with_expectation(law: LossLaw, tail: Tail, n_rows: int, *, has_constant: bool, guessed: bool) -> LossLaw:
-    if guessed:
+    if guessed or tail.direction is not None:
         # A guess makes intervals wider, and gives nothing back: raising single directions rounds, and where
-        # others are amplified a millionfold, rounding would look like variance.
-        law = expected_loss(law, n_rows, tail.rank, VAGUE, has_constant=has_constant)
+        # others are amplified a millionfold, rounding would look like variance. Along a heavy direction rows
+        # were clipped further out than its histogram tells, where little was lost and how much is vague.
+        law = expected_loss(
+            law, n_rows, tail.rank, VAGUE, has_constant=has_constant and tail.direction is None
+        )
         return replace(law, restored=0.0, restored_constant=0.0)
-    if tail.direction is not None:
-        # It was clipped further out than its histogram tells: how much was lost there is vague.
-        return expected_loss(law, n_rows, tail.rank, VAGUE, has_constant=False)
     return expected_loss(law, n_rows, tail.rank, restored_quantile(tail.histogram), has_constant=has_constant)

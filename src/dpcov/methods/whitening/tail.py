@@ -33,9 +33,6 @@ _FEWEST_ROWS = 100
 _LIGHT = 1e-9
 _MOST = 1e100
 _REJECTED = 0.01
-_FAR_REACH = 20.0
-_NEAR_REACH = 1.5
-_BISECTIONS = 40
 _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 _SILVER_RATIO = math.sqrt(2) - 1
@@ -90,31 +87,6 @@ def _at_least_zero(count: float, spread: float, place: Vector) -> Vector:
     below = ndtr(-count / spread)
     result: Vector = np.maximum(count + spread * ndtri(below + (1 - below) * place.clip(1e-6, 1 - 1e-6)), 0.0)
     return result
-
-
-def radius_beyond(histogram: FineNorms, radius: float, rows: float) -> float:
-    """Return a radius that about `rows` rows exceed, fewer than the histogram itself can tell.
-
-    Parameters
-    ----------
-    histogram : FineNorms
-        Of the norms.
-    radius : float
-        What the histogram tells: where the fitted law starts from, and what is returned if there is none.
-    rows : float
-        How many.
-    """
-    law = fit_tail(histogram, radius)
-    if law is None:
-        return radius
-    low, high = radius / _FAR_REACH, radius * _FAR_REACH
-    for _ in range(_BISECTIONS):
-        middle = math.sqrt(low * high)
-        if np.median(law.rows * survival((middle / radius - 1) / law.spread, law.shape)) > rows:
-            low = middle
-        else:
-            high = middle
-    return max(low, radius / _NEAR_REACH)
 
 
 def restored_quantile(histogram: FineNorms) -> float:

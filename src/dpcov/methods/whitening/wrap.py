@@ -7,8 +7,8 @@ lambda_max(P) tr(P)) / (n sqrt(rho))``, so stretching one direction is much chea
 
 1. The directions of the rows a little beyond the bulk are asked for (`find_heavy`).
 2. Each direction in which more rows lie than in most gets a histogram of its own, hence its own reach, and so
-   does the norm of what is left (`surround`). If all directions are alike, a ball it is, for the price of
-   one look.
+   does the norm of what is left. The region is where noise and what clipping takes along these directions are
+   least together (`surround`). If all directions are alike, a ball it is, for the price of one look.
 3. A last look at the rows in the region's own coordinates: it grows if rows are seen beyond (`enclose`).
 """
 
@@ -25,12 +25,13 @@ from dpcov.laws import noise_norm, rarely_exceeded
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
-from dpcov.methods.whitening.radius import cheapest_radius, even_count
+from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_by_reach
 from dpcov.methods.whitening.run import Run
-from dpcov.methods.whitening.tail import radius_beyond
 from dpcov.methods.whitening.whiten import White
 
 _MOST_LOOKED_AT, _DROPPING_MARGIN = 0.1, 1.05
+# How much further a region may reach along heavy directions than rows are seen there.
+_FURTHER = np.geomspace(1, 20, 60)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +67,12 @@ class Tail:
         How many directions the norm has.
     direction : HeavyDirection, optional
         The only one, if it is one.
-    share : float, default 1
-        The part of the rows beyond that is meant: the others lie elsewhere.
     """
 
     histogram: FineNorms
     radius: float
     rank: int
     direction: HeavyDirection | None = None
-    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -155,25 +153,17 @@ def wrap(run: Run, white: White) -> Region:
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
-    agreeing, noise = agreement.expected(rank), even_count(run, run.d)
-    # Where far rows agree, clipping them would take much of one direction.
-    ball = cheapest_radius(histogram, noise, agreeing, clip_seen=not heavy, without_law=white.far)
-    if not heavy:
-        return Region(ball, (Tail(histogram, ball, rank),), agreement=agreement)
-    around = _ball_with(heavy, histogram, ball, rank, agreement)
-    ellipsoid = surround(run, white, heavy, ball)
-    return around if ellipsoid is None else enclose(run, white, ellipsoid, around)
-
-
-def _ball_with(
-    heavy: tuple[HeavyDirection, ...], histogram: FineNorms, radius: float, rank: int, agreement: Agreement
-) -> Region:
-    """Return a ball beyond which rows lie along some directions more than along others."""
-    # Shares are of rows a little beyond the bulk. Where the ball ends, ordinary directions have hardly any.
-    total = sum(direction.share for direction in heavy)
-    along = [Tail(histogram, radius, 1, direction, direction.share / total) for direction in heavy]
-    rest = Tail(histogram, radius, max(rank - len(heavy), 1), share=0.0)
-    return Region(radius, (rest, *along), (1.0,) * len(heavy), agreement)
+    noise = even_count(run, run.d)
+    if heavy:
+        region = surround(run, white, heavy)
+        grown = enclose(run, white, region)
+        # An ellipsoid that had to grow a lot, as it lies across the far rows, may be worse than a ball.
+        wider = grown.radius > math.sqrt(2) * region.radius
+        around = _noise_of(run.d, histogram.radius(noise), ())
+        if not wider or _noise_of(run.d, grown.radius, grown.stretches) <= around:
+            return grown
+    radius = cheapest_radius(histogram, noise, agreement.expected(rank), without_law=white.far)
+    return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
 
 
 def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], Agreement]:
@@ -221,10 +211,11 @@ def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> 
     return Agreement(min(max(about / rows, even), 1.0), at_most, rows)
 
 
-def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: float) -> Region | None:
-    """Return an ellipsoid around nearly all rows; None if it would let in as much noise as a ball does.
+def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Region:
+    """Return the region in which noise and what clipping takes along heavy directions are least together.
 
-    Each of the directions is paid a histogram, and so is the rest, if that can pay.
+    Each of the directions is paid a histogram, and so is the rest. The norms of whole rows would not do: if
+    one direction has a long tail, they follow all the others near the bulk, and that one only far out.
 
     Parameters
     ----------
@@ -234,15 +225,9 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: fl
         The coordinates.
     heavy : tuple of HeavyDirection
         Where the region may reach further.
-    ball : float
-        The radius of a ball around nearly all rows.
     """
     vectors = np.array([direction.vector for direction in heavy])
     rank = max(white.rank - len(heavy), 1)
-    beside_typical = math.sqrt(rank) * white.unit
-    hoped = _fit(run.d, beside_typical, beside_typical, [ball] * len(heavy), white.unit)
-    if hoped.cost > c.WORTH_STRETCHING * _noise_of(run.d, ball, ()):
-        return None
     beside = np.eye(run.d) - vectors.T @ vectors
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
     answers = run.curator.ask(
@@ -250,16 +235,20 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], ball: fl
         *(_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors),
     )
     rest, *along = (FineNorms(answer, run.n) for answer in answers)
+    typical = math.sqrt(rank) * white.unit
     inner = rest.radius(directional_count(run, rank))
     clipped = c.CLIPPED_ALONG * even_count(run, run.d)
-    reaches = [radius_beyond(histogram, histogram.radius(clipped), clipped) for histogram in along]
-    best = _fit(run.d, inner, beside_typical, reaches, white.unit)
-    if best.cost > _noise_of(run.d, ball, ()):
-        return None
-    reach = math.sqrt(best.radius**2 - beside_typical**2)
+    seen = [histogram.radius(clipped) for histogram in along]
+    # All reach further by the same factor.
+    lost = [lost_by_reach(histogram, reach, _FURTHER) for histogram, reach in zip(along, seen, strict=True)]
+    fits = [_fit(run.d, inner, typical, [far * reach for reach in seen], white.unit) for far in _FURTHER]
+    rows = math.sqrt(2 / (run.left * run.rho))
+    costs = rows * np.array([fit.cost for fit in fits]) + np.max(lost, axis=0)
+    best = fits[int(np.argmin(costs))]
+    room = math.sqrt(best.radius**2 - typical**2)
     tails = [Tail(rest, math.sqrt(best.radius**2 - len(heavy) * white.unit**2), rank)]
     tails += [
-        Tail(histogram, stretch * reach, 1, direction)
+        Tail(histogram, stretch * room, 1, direction)
         for histogram, stretch, direction in zip(along, best.stretches, heavy, strict=True)
     ]
     return Region(best.radius, tuple(tails), best.stretches)
@@ -298,8 +287,8 @@ def _fit(d: int, inner: float, typical: float, reaches: list[float], unit: float
     return min(fits, key=lambda fit: fit.cost)
 
 
-def enclose(run: Run, white: White, region: Region, ball: Region) -> Region:
-    """Look once more, in the ellipsoid's own coordinates, and choose its size; the ball if it is cheaper."""
+def enclose(run: Run, white: White, region: Region) -> Region:
+    """Look once more, in the region's own coordinates: it grows if rows are seen beyond."""
     squares = np.linalg.eigvalsh(region.shape(run.d)) ** 2
     forms = np.asarray(np.linalg.solve(region.shape(run.d), white.rows), dtype=np.float64)
     typical = white.unit * math.sqrt(float((1 / squares).sum()))
@@ -307,10 +296,8 @@ def enclose(run: Run, white: White, region: Region, ball: Region) -> Region:
     histogram = FineNorms(run.curator.ask(query), run.n)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
-    grown = region.grown(cheapest_radius(histogram, rows, 1.0) / region.radius)
-    if _noise_of(run.d, grown.radius, grown.stretches) <= _noise_of(run.d, ball.radius, ()):
-        return grown
-    return ball
+    further = histogram.radius(rows) / region.radius
+    return region.grown(further) if further > 1 else region
 
 
 def _noise_of(d: int, radius: float, stretches: tuple[float, ...]) -> float:

@@ -6,7 +6,14 @@ Each is an object with its cost, its row task and its noise; the proof notes sta
 from dpcov.paper.queries.aggregate import Aggregate, NoisyAggregate, aggregate_noise_scale
 from dpcov.paper.queries.agreement import Agreement, NoisyAgreement, agreement_noise
 from dpcov.paper.queries.approximate import approximate_arguments
-from dpcov.paper.queries.first_agreement import FirstAgreement, FoundSize, fewest_groups, first_size
+from dpcov.paper.queries.first_agreement import (
+    MOST_GROUPS,
+    FirstAgreement,
+    FoundSize,
+    fewest_groups,
+    first_size,
+    searched_groups,
+)
 from dpcov.paper.queries.group_grams import check_group_size, most_groups
 from dpcov.paper.queries.groups import SLACK
 from dpcov.paper.queries.least_eigenvalue import LeastEigenvalueBuckets
@@ -16,6 +23,7 @@ from dpcov.paper.queries.subsample import NoisyBucket, bucket_threshold, groups_
 
 __all__ = [
     "LEAST_AGREEMENT",
+    "MOST_GROUPS",
     "SLACK",
     "Aggregate",
     "Agreement",
@@ -37,4 +45,5 @@ __all__ = [
     "groups_for_agreement",
     "groups_for_noise",
     "most_groups",
+    "searched_groups",
 ]

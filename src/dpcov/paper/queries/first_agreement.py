@@ -25,7 +25,8 @@ FAILURE = Fraction(1, 100)
 """The probability with which `FoundSize.at_least` may be too large."""
 
 _LEAST_SHARE = Fraction(4, 5)
-_MOST_GROUPS = 1 << 13
+MOST_GROUPS = 1 << 13
+"""Each is compared with each."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class FirstAgreement:
         check_distance(self.distance)
         check_group_size(self.group_size, n_rows=table.n_rows, n_columns=table.n_columns)
         n_groups = table.n_rows // self.group_size
-        if n_groups > _MOST_GROUPS:
+        if n_groups > MOST_GROUPS:
             raise ArgumentError(
                 f"{n_groups} groups are too many to compare each with each; use groups of at least "
                 f"{first_size(table.n_rows, 1)} rows."
@@ -151,7 +152,7 @@ class FirstAgreement:
 
 def first_size(n_rows: int, n_columns: int) -> int:
     """Return the least size from which on sizes can be searched: no fewer rows than columns."""
-    return max(-(-n_rows // _MOST_GROUPS), n_columns)
+    return max(-(-n_rows // MOST_GROUPS), n_columns)
 
 
 def searched_groups(n_groups: int, epsilon: Fraction) -> list[int]:

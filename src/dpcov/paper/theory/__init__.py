@@ -20,6 +20,7 @@ from dpcov.paper.theory.outliers import (
     tolerated_by_learner,
     tolerated_by_leverage,
     tolerated_by_recursion,
+    tolerates_more_below,
 )
 from dpcov.paper.theory.pareto import ParetoBesideDirection, ParetoTimesDirection, pareto_moment
 from dpcov.paper.theory.public_rows import (
@@ -119,4 +120,5 @@ __all__ = [
     "tolerated_by_learner",
     "tolerated_by_leverage",
     "tolerated_by_recursion",
+    "tolerates_more_below",
 ]

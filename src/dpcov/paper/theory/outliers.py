@@ -12,7 +12,7 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.checks import number, share
 from dpcov.core import ArgumentError
-from dpcov.paper.theory.distributions import largest_eigenvalue
+from dpcov.paper.theory.distributions import Distribution, largest_eigenvalue
 
 
 def outliers_harmless(inliers: Matrix, outliers: Matrix, fraction: float) -> bool:
@@ -78,6 +78,39 @@ def tolerated_by_aggregate(m: float) -> float:
     agreement of 0.8 takes a share of clean groups c with c^2 >= 0.8, that is ``(1 - eta)^m >= 0.895``.
     """
     return -math.expm1(math.log(0.5) / number(m, "m", at_least=1))
+
+
+def tolerates_more_below(distribution: Distribution, beta: float, failure: float) -> float:
+    """Return the error below which the recursion tolerates more outliers than aggregation does.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Of the inliers.
+    beta : float
+        Of the main theorem: it depends on the radius and the least eigenvalue, not on the error.
+    failure : float
+        The paper's xi.
+
+    Notes
+    -----
+    Section 4.2. Aggregation needs most groups of m(gamma, xi) rows to be clean, which get larger as gamma
+    gets smaller; the recursion a subsample of m(1/3, beta / 2) rows, as the paper has it. 1 if it tolerates
+    more at any error.
+
+    Examples
+    --------
+    >>> from dpcov import theory
+    >>> 0.01 < theory.tolerates_more_below(theory.log_spaced_gaussian(10, 1e6), 0.03, 0.05) < 0.1
+    True
+    """
+    recursion = tolerated_by_recursion(distribution.subsample_size(1 / 3, share(beta, "beta") / 2), beta)
+    low, high = 1e-9, 1.0
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        aggregation = tolerated_by_aggregate(distribution.subsample_size(middle, failure))
+        low, high = (middle, high) if recursion > aggregation else (low, middle)
+    return high
 
 
 def tolerated_by_learner(rows: float, failure: float) -> float:

@@ -128,6 +128,10 @@ def schema_template(present: Sequence[tuple[str, ColumnType, str]]) -> str:
         kind, note = default_kind(found), dtype
         if kind is None or found.holds == "unsaid":
             told = _SUGGESTED.get(found.holds)
+            if found.levels is not None:
+                levels = json.dumps(found.levels, ensure_ascii=False)
+                lines.append(f'{key} = {{ kind = "category", levels = {levels} }}  # {note}')
+                continue
             if told is None:
                 lines.append(f"# {key}: {dtype}, which no kind reads")
                 continue

@@ -145,24 +145,22 @@ def _with_bounds(schema: Schema, bounds: Bounds | None) -> Schema:
     return replace(schema, kinds=kinds)
 
 
-def resolve(columns: Columns, present: Sequence[tuple[str, ColumnType]], *, listed: bool = True) -> Encoding:
+def resolve(columns: Columns, present: Sequence[tuple[str, ColumnType]], *, hidden: str = "") -> Encoding:
     """Return how to read a table with these columns; each that is used must exist, once, and be readable.
 
-    An error lists those that are there, unless they are not to be `listed`.
+    An error lists those that are there, unless `hidden` says why it does not.
     """
     if isinstance(columns, Encoding):
         return columns
     schema, types = declared(columns), dict(present)
-    if len(types) != len(present):
-        raise ArgumentError("data has two columns of the same name; rename one first.")
     wanted = tuple(types) if schema.names is None else schema.names
     missing = [name for name in dict.fromkeys([*wanted, *schema.kinds]) if name not in types]
     if missing:
         there = " ".join([did_you_mean(missing, list(types)), f"It has: {', '.join(types)}."]).strip()
-        raise ArgumentError(
-            f"columns not in data: {', '.join(missing)}. "
-            + (there if listed else "Its first line does not look like names of columns: is there a header?")
-        )
+        raise ArgumentError(f"columns not in data: {', '.join(missing)}. " + (hidden or there))
+    # After the names that were asked for: where they are not, names of a file may be a person's record.
+    if len(types) != len(present):
+        raise ArgumentError("data has two columns of the same name; rename one first.")
     kinds = {name: schema.kinds.get(name) or default_kind(types[name]) for name in wanted}
     strange = [name for name, kind in kinds.items() if kind is None]
     if strange:
