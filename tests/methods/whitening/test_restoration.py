@@ -41,8 +41,8 @@ def counted_beyond(rows: Matrix, region: Region) -> Counted:
     return Counted(float((norms > 1).sum()), float((norms > FAR).sum()), 4.0)
 
 
-def test_each_direction_gets_back_what_it_lost() -> None:
-    ratios = []
+def test_each_direction_may_have_lost_what_its_histogram_tells() -> None:
+    ratios, covered = [], []
     for seed in range(30):
         rows = make_rows(seed)
         region = make_region(rows)
@@ -51,14 +51,16 @@ def test_each_direction_gets_back_what_it_lost() -> None:
         restored = restore_shrunk(region, N, white, counted_beyond(rows, region), has_constant=True)
         lost = np.square(rows[:, 0]).mean() / white[0, 0] - 1
         ratios.append((restored.factors[1] - 1) / lost)
+        covered.append(lost <= restored.at_most[1] - 1)
         # Gaussian directions lose next to nothing beyond 3.9.
         assert restored.factor - 1 < 5e-3
         np.testing.assert_allclose(
             restored.beyond_most(4),
             (math.sqrt(restored.factors[1]) - math.sqrt(restored.factor)) * np.outer(ALONG, ALONG),
         )
-    # A low quantile of what is likely: less than all, but not nothing.
-    assert 0.2 < np.median(ratios) < 1.2
+    # Nothing is given back along a direction with a histogram of its own, but intervals allow for what was lost.
+    assert set(ratios) == {0.0}
+    assert np.mean(covered) > 0.8
 
 
 def test_laws_say_where_in_the_table_they_lie() -> None:

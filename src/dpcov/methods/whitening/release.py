@@ -7,7 +7,7 @@ number.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -113,12 +113,16 @@ def story(run: Run) -> dict[str, Any]:
 
 
 def count_beyond(run: Run, forms: Matrix, radius: float) -> tuple[RowsBeyond, RowsBeyond]:
-    """Return the queries for the numbers of rows beyond the region and far beyond it."""
+    """Return the queries for the numbers of rows beyond the region and far beyond it.
+
+    Their map has the integers of that for the Gram matrix, so that a scan maps the rows once.
+    """
     # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
     grid = LogNormGrid(lowest=0, highest=1, halves=1)
     first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
     rho = run.part(min(c.COUNT_SHARE, run.left / 8))
-    lattice_map = run.map(forms / radius)
+    mapped = run.map(forms)
+    lattice_map = replace(mapped, scale=mapped.scale * radius)
     return (
         RowsBeyond(lattice_map, grid, first, rho, "rows beyond the region"),
         RowsBeyond(lattice_map, grid, far, rho, "rows far beyond the region"),
