@@ -71,7 +71,10 @@ def scan_ratios(n_columns: int, n_rows: int, repeats: int = 9) -> dict[str, floa
 def noise_nanoseconds(sigma_log2: int, count: int = 1 << 20) -> float:
     """Nanoseconds a sample."""
     return (
-        min(seconds(lambda: rounded_gaussian(OSEntropy(), 4**sigma_log2, count)) for _ in range(3))
+        min(
+            seconds(lambda: rounded_gaussian(OSEntropy(), 4**sigma_log2, count), time.process_time)
+            for _ in range(3)
+        )
         / count
         * 1e9
     )
@@ -83,7 +86,7 @@ def opendp_nanoseconds(sigma_log2: int, count: int = 5000) -> float:
     space = opendp.vector_domain(opendp.atom_domain(T="i64"), size=count), opendp.l2_distance(T="f64")
     mechanism = opendp.m.make_gaussian(*space, scale=2.0**sigma_log2)
     zeros = [0] * count
-    return min(seconds(lambda: mechanism(zeros)) for _ in range(2)) / count * 1e9
+    return min(seconds(lambda: mechanism(zeros), time.process_time) for _ in range(2)) / count * 1e9
 
 
 def release_cost(n_rows: int, n_columns: int) -> dict[str, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,25 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Draw the same noise each time, but in audits and where the entropy itself is tested."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not any(map(item.get_closest_marker, ("audit", "os_entropy"))):
-            bits = SeededBits(np.random.default_rng(zlib.crc32(item.nodeid.encode())))
-            patch.setattr(OSEntropy, "words", lambda _, count: bits.words(count))
+    if any(map(item.get_closest_marker, ("audit", "os_entropy"))):
         return (yield)
+    with same_noise(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Any:
+    """So do fixtures that several tests share, whichever of them comes first in a process."""
+    if fixturedef.scope == "function" or request.config.option.markexpr == "audit":
+        return (yield)
+    with same_noise(f"{fixturedef.baseid}::{fixturedef.argname}"):
+        return (yield)
+
+
+@contextmanager
+def same_noise(name: str) -> Iterator[None]:
+    """Draw noise from a generator that belongs to a name."""
+    bits = SeededBits(np.random.default_rng(zlib.crc32(name.encode())))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OSEntropy, "words", lambda _, count: bits.words(count))
+        yield

@@ -136,7 +136,8 @@ def release_file() -> bytes:
     rows = np.random.default_rng(0).normal(size=(500, 2))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made.dpcov"
-        dpcov.release(rows, rho=1, columns=["a", "b"], progress=False).save(path)
+        made = dpcov.release(rows, rho=1, columns=["a", "b"], rng=np.random.default_rng(0), progress=False)
+        made.save(path)
         return path.read_bytes()
 
 

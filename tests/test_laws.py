@@ -59,7 +59,7 @@ def counted(text: str) -> tuple[int, int]:
 def test_all_parts_agree_on_what_is_resolved(*, intercept: bool) -> None:
     rng = np.random.default_rng(0)
     hidden = 0
-    for seed in range(30):
+    for seed in range(18):
         rows = rng.standard_normal((150, 5)) * 10.0 ** rng.uniform(-2, 2, 5)
         rows[:, 4] = rows[:, 0] - 2 * rows[:, 1] if seed % 3 else rows[:, 4]
         made = dpcov.release(rows, rho=0.5, intercept=intercept, rng=np.random.default_rng(seed))
@@ -75,7 +75,7 @@ def test_all_parts_agree_on_what_is_resolved(*, intercept: bool) -> None:
                 made.precision()
         hidden += made.resolved < 5
     # Otherwise nothing was tried.
-    assert hidden > 10
+    assert hidden > 6
 
 
 @settings(max_examples=60, deadline=None)

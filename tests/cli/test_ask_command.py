@@ -15,14 +15,18 @@ from helpers.command_line import Finished, run
 import dpcov
 
 
-@pytest.fixture
-def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dpcov.Release:
+@pytest.fixture(scope="module")
+def made() -> dpcov.Release:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(5000, 4))
     rows[:, 1] += 2 * rows[:, 0] + 7
     rows[:, 3] = rows[:, 0] - rows[:, 2]
+    return dpcov.release(rows, rho=1, columns=["a", "b", "c", "a, less c"], progress=False)
+
+
+@pytest.fixture
+def release(made: dpcov.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dpcov.Release:
     monkeypatch.chdir(tmp_path)
-    made = dpcov.release(rows, rho=1, columns=["a", "b", "c", "a, less c"], progress=False)
     made.save("out.dpcov")
     return made
 
