@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,24 @@ def test_standard_errors_are_those_of_answers_under_the_noise() -> None:
         assert kept.any()
         np.testing.assert_allclose(seen[kept], errors[kept], rtol=0.5, err_msg=answer.name)
         assert np.all(seen[~kept] < 1e-9)
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2, 3], [2, 0], [1]])
+def test_gradients_are_those_of_small_changes(columns: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    pairs = _asked(ROWS).pairs
+    by_covariance, change = rng.normal(size=(len(columns),) * 2), rng.normal(size=(8, 8))
+    by_covariance, change = by_covariance + by_covariance.T, change + change.T
+    by_mean = rng.normal(size=len(columns))
+
+    def value(step: float) -> float:
+        moved = replace(pairs, released=pairs.released + step * change)
+        covariance = moved.covariance[np.ix_(columns, columns)]
+        return float(np.vdot(by_covariance, covariance) + by_mean @ moved.mean[columns])
+
+    (gradient,), block = pairs.pull_back(by_covariance[None], by_mean[None], columns)
+    expected = (value(1e-7) - value(-1e-7)) / 2e-7
+    assert np.vdot(gradient, change[np.ix_(block, block)]) == pytest.approx(expected, rel=1e-4)
 
 
 def test_sampling_error_is_that_of_rows_with_gaps_at_random() -> None:

@@ -14,6 +14,7 @@ import pytest
 import dpcov
 from dpcov.core import ArgumentError
 from dpcov.sources import open_source
+from dpcov.sources.arrow import arrow_encoding
 from dpcov.sources.encoding import Kind, Schema, declared, encoding_from_plain, encoding_to_plain, read_schema
 
 PAIRWISE = Schema(missing="pairwise")
@@ -121,6 +122,29 @@ def test_a_type_without_room_does_not_help_a_kind_that_may_fail() -> None:
 def test_the_same_numbers_come_from_polars_and_from_pandas() -> None:
     kinds = {name: kind for name, kind in KINDS.items() if name != "rank"}
     assert _encoded(kinds, ("age:wage",), pl.from_pandas(TABLE)) == _encoded(kinds, ("age:wage",))
+
+
+def test_a_column_that_one_file_has_room_for_gaps_in_may_have_them() -> None:
+    strict, loose = (pa.schema([pa.field("a", "int64", nullable=room)]) for room in (False, True))
+    assert [gap.name for gap in arrow_encoding([strict, loose], PAIRWISE).gaps] == ["missing(a)"]
+    assert arrow_encoding([strict, strict], PAIRWISE).gaps == ()
+
+
+def test_an_array_of_plain_numbers_has_gaps_as_well() -> None:
+    found = _encoded(
+        {"a": dpcov.number(), "b": dpcov.number(2, 3)}, (), np.array([[np.nan, 5.0], [1.0, np.inf]])
+    )
+    assert found == {"a": [0.0, 1.0], "b": [3.0, 2.0], "missing(a)": [1.0, 0.0], "missing(b)": [0.0, 1.0]}
+    plain = _encoded({"a": dpcov.number()}, (), np.array([[np.nan], [1.0]]))
+    assert plain == {"a": [0.0, 1.0], "missing(a)": [1.0, 0.0]}
+
+
+def test_bounds_are_those_of_values_and_of_gaps() -> None:
+    encoding = open_source(
+        TABLE, declared({"age": KINDS["age"], "rank": KINDS["rank"]}, missing="pairwise")
+    ).encoding
+    assert encoding.columns == ("age", "rank", "missing(age)")
+    assert encoding.bounds.tolist() == [[20.0, 90.0], [-np.inf, np.inf], [0.0, 1.0]]
 
 
 def test_a_schema_says_it_and_a_release_keeps_it(tmp_path: Path) -> None:
