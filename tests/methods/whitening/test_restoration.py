@@ -58,7 +58,7 @@ def test_each_direction_may_have_lost_what_its_histogram_tells() -> None:
             restored.beyond_most(4),
             (math.sqrt(restored.factors[1]) - math.sqrt(restored.factor)) * np.outer(ALONG, ALONG),
         )
-    # Nothing is given back along a direction with a histogram of its own, but intervals allow for what was lost.
+    # Nothing is given back along a direction with a histogram of its own, but intervals allow for the loss.
     assert set(ratios) == {0.0}
     assert np.mean(covered) > 0.8
 
