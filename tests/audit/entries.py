@@ -159,7 +159,7 @@ def _answers_of_the_default(name: str, program: Program) -> tuple[Case]:
     heard = all_answers(program, CLOUD_EAST, CLOUD_NORTH)
     return (
         Case(f"{name}, all answers", heard, CLOUD_EAST, CLOUD_NORTH, GDP, FEW_RUNS,
-             ("a tenth of the noise",), "far row turned", _ONE_RELEASE, mutant_runs=100),
+             ("a tenth of the noise",), "far row turned", _ONE_RELEASE, mutant_runs=150),
     )  # fmt: skip
 
 
