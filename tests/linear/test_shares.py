@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import ArgumentError
-from dpcov.laws import NoiseLaw
+from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear import Questions
 
 N = 20_000
@@ -57,6 +57,15 @@ def test_pooled_shares_have_the_errors_that_they_claim_and_smaller_ones_than_pla
     plain = replace(_asked(), shares=()).mean(list(NAMES[:3]), sampling=False)
     assert (claimed.standard_error[1:] < 0.6 * plain.standard_error[1:]).all(), "rare levels gain most"
     assert (claimed.standard_error <= plain.standard_error).all()
+
+
+def test_pooling_is_left_where_what_clipping_took_would_make_it_worse() -> None:
+    lost = LossLaw(np.full(8, 60.0), np.zeros(8), np.full(8, 1.0), 8.0, directions=4, restored=0.05)
+    asked = replace(_asked(), noise=NoiseLaw(LAW.inverse, 1e-5), losses=(lost,))
+    plain = replace(asked, shares=()).mean(list(NAMES[:3]), sampling=False)
+    pooled = asked.mean(list(NAMES[:3]), sampling=False)
+    assert (pooled.standard_error <= plain.standard_error).all()
+    assert pooled.values.tolist() == pytest.approx(plain.values.tolist())
 
 
 def test_sampling_error_of_a_share_is_that_of_its_rows() -> None:
