@@ -87,7 +87,7 @@ def test_receipts_ledgers_plans_and_methods_are_tables(tmp_path: Path) -> None:
     assert Reader(made.receipt).text.startswith("spent rho=1 of rho=1")
     assert "the released matrix" in Reader(made.receipt).text
     assert "NOT PRIVATE" in Reader(small_release(private=False).receipt).text
-    assert Reader(ledger).lines[1] == ["people <1>", "rho 2", "50.0%", "2", "1", "1", "0", "open"]
+    assert Reader(ledger).lines[1] == ["people <1>", "row", "rho 2", "50.0%", "2", "1", "1", "0", "open"]
     assert "budget.db" in repr(ledger)
     plan = dpcov.plan(n_rows=1000, n_columns=3, rho=1)
     assert [line[0] for line in Reader(plan).lines[1:]] == [entry.method for entry in plan.entries]

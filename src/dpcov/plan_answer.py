@@ -204,7 +204,7 @@ class Plan:
         Examples
         --------
         >>> import dpcov
-        >>> dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).promise()[-39:]
+        >>> dpcov.plan(n_rows=1_000_000, n_columns=20, rho=0.5).promise()[-43:]
         'at most 69.2% of the time; a coin gets 50%.'
         """
         return guessing_sentence(PrivacyCost(Fraction(self.rho), gaussian=True), self.unit)
