@@ -25,7 +25,7 @@ import dpcov
 from dpcov.methods.whitening import constants
 
 NAMES = (
-    "AIM", "MOST_ROUND", "CAREFUL_LOOK", "LOOK", "DENSE", "BEYOND", "TAIL_SHARE", "FALSE_ALARM",
+    "AIM", "MOST_ROUND", "CAREFUL_LOOK", "LOOK", "DENSE", "TAIL_SHARE", "FALSE_ALARM",
     "KEPT_FOR_RELEASE", "VISIBLE",
 )  # fmt: skip
 
@@ -38,9 +38,6 @@ _MOST_KEPT = 0.8
 def changed_value(name: str, factor: float) -> float:
     """Return what a constant becomes."""
     value = float(getattr(constants, name))
-    if name == "BEYOND":
-        # A ratio above 1: what it exceeds 1 by is halved or doubled.
-        return 1 + (value - 1) * factor
     return min(value * factor, _MOST_KEPT) if name == "KEPT_FOR_RELEASE" else value * factor
 
 
