@@ -48,6 +48,7 @@ def test_the_matrix_is_the_mean_weighted_by_rows() -> None:
     assert together.resolved == 3
 
 
+@pytest.mark.audit
 def test_intervals_hold_the_pooled_table_and_are_not_much_wider_than_they_need_be() -> None:
     """Of 180 independent intervals at 95%, fewer than 86% hold less than once in 10^6; these share releases.
 

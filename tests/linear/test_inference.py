@@ -145,7 +145,6 @@ def test_with_sampling_the_population_is_tested() -> None:
 @pytest.mark.parametrize(
     ("tails", "runs"),
     [
-        ("heavy", 20),
         *(pytest.param(tails, 60, marks=pytest.mark.audit) for tails in ("normal", "heavy")),
     ],
 )

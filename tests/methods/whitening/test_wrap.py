@@ -95,6 +95,7 @@ def test_more_than_three_heavy_columns_are_found() -> None:
     assert np.mean(found) > 2
 
 
+@pytest.mark.audit
 def test_intervals_of_a_heavy_column_hold() -> None:
     held, blind = 0, 0
     for seed in range(40):
