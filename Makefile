@@ -13,9 +13,10 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready
 	$(BIN)/dpcov demo
 
-# Two processes with one thread each: threads of BLAS would fight over the same two cores.
+# One thread each: threads of BLAS would fight over the same two cores. A third process works while others wait for
+# Spark, a browser or a database.
 test: $(VENV)/.ready
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

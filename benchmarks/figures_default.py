@@ -81,7 +81,7 @@ def real_refusals() -> str:
             return f"{due['refused'].sum()} of {len(due)}; {len(silent)}; {lost:.2g}; {slope:.2g}"
 
         lines.append(_by_epsilon(method, cell))
-    head = ["refused of those due; silent nonsense; R squared lost; error of a slope"]
+    head = ["refused of those due; below 0 without a note; R squared lost; error of a slope"]
     return _table([*head, *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
 
 
