@@ -10,47 +10,22 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from figure_tables import results, short, table
 from figures_default import real_claims, real_peers, real_refusals, where_left, where_table
 
 from dpcov import theory
 from dpcov.core.conversion import epsilon_from_rho
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
 WIDTH = 118
 
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _ANSWERABLE, _MANY_ROWS, _DELTA = 0.2, 2_000, Fraction(1, 10**6)
-
-
-@cache
-def results(name: str) -> Any:
-    """Return the results of a benchmark, a frame."""
-    return pd.read_csv(RESULTS / f"{name}.csv")
-
-
-def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown: words first, then numbers."""
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
-
-
-def short(value: float, digits: int = 2) -> str:
-    """Return a number with so many digits, and with a plain exponent if it is large."""
-    if value >= 10_000:
-        mantissa, exponent = f"{value:.0e}".split("e")
-        return f"{mantissa}e{int(exponent)}"
-    if value >= 10:
-        return f"{value:,.0f}"
-    return f"{value:.{digits}g}"
 
 
 ACCURACY_CASES = {

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-RESULTS = Path(__file__).parent / "results"
+from figure_tables import results, table
 
 _EPSILONS = (0.3, 1.0, 3.0)
 _EQUAL = 0.01
@@ -28,23 +24,13 @@ _WHERE = {
 }
 
 
-@cache
-def _results(name: str) -> Any:
-    return pd.read_csv(RESULTS / f"{name}.csv")
-
-
-def _table(head: list[str], lines: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
-
-
 def _by_epsilon(title: str, cell: Callable[[float], str]) -> list[str]:
     return [title, *map(cell, _EPSILONS)]
 
 
 def real_peers() -> str:
     """Return in how many regressions of real tables the default beats peers, equals them or falls behind."""
-    found = _results("real-regressions")
+    found = results("real-regressions")
     methods = list(dict.fromkeys(found["method"]))
     ours = [method for method in methods if method.startswith("dpcov")]
     lines = []
@@ -62,12 +48,12 @@ def real_peers() -> str:
                 return f"{better} / {len(gain) - better - worse} / {worse}"
 
             lines.append(_by_epsilon(f"{own} beside {peer}", cell))
-    return _table(["better / equal / worse", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
+    return table(["better / equal / worse", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
 
 
 def real_refusals() -> str:
     """Return what is refused of regressions of real tables, and how well the others predict."""
-    found = _results("real-regressions")
+    found = results("real-regressions")
     lines = []
     for method in dict.fromkeys(found["method"]):
         mine = found[found["method"] == method]
@@ -82,12 +68,12 @@ def real_refusals() -> str:
 
         lines.append(_by_epsilon(method, cell))
     head = ["refused of those due; below 0 without a note; R squared lost; error of a slope"]
-    return _table([*head, *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
+    return table([*head, *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
 
 
 def real_claims() -> str:
     """Return how often the claims of releases of real tables hold, without a note and with one."""
-    found = _results("real")
+    found = results("real")
 
     def share(held: float, asked: float) -> str:
         return f"{held / asked:.0%} of {asked}" if asked else "-"
@@ -107,12 +93,12 @@ def real_claims() -> str:
             return f"{plain}; {noted}"
 
         lines.append(_by_epsilon(f"intervals of {title}: without a note; with one", cell))
-    return _table(["", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
+    return table(["", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
 
 
 def where_table() -> str:
     """Return where the error of the default goes, on random tables that nothing was tuned for."""
-    found = _results("where")
+    found = results("where")
     lines = [
         [
             title,
@@ -122,10 +108,10 @@ def where_table() -> str:
         ]
         for name, title in _WHERE.items()
     ]
-    return _table(["times the oracle's median error", "median", "at most 1.25", "at most 2"], lines)
+    return table(["times the oracle's median error", "median", "at most 1.25", "at most 2"], lines)
 
 
 def where_left() -> str:
     """Return which part of the budget is left for the released matrix, in the median."""
-    found = _results("where")
+    found = results("where")
     return f"{found['left'].median():.0%}"

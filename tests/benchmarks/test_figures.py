@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import figure_tables
 import figures
 import pytest
 
@@ -29,16 +30,16 @@ def test_a_figure_that_was_changed_by_hand_is_noticed(name: str) -> None:
 
 
 def test_figures_follow_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = (figures.RESULTS / "example.csv").read_text().splitlines()
+    lines = (figure_tables.RESULTS / "example.csv").read_text().splitlines()
     parts = lines[1].split(",")
     parts[2] = "123.456"
     (tmp_path / "example.csv").write_text("\n".join([lines[0], ",".join(parts)]))
-    monkeypatch.setattr(figures, "RESULTS", tmp_path)
-    figures.results.cache_clear()
+    monkeypatch.setattr(figure_tables, "RESULTS", tmp_path)
+    figure_tables.results.cache_clear()
     try:
         assert "| 123.4560 |" in figures.example_table()
     finally:
-        figures.results.cache_clear()
+        figure_tables.results.cache_clear()
 
 
 def test_pages_use_every_figure_they_name_by_a_name_that_exists() -> None:
@@ -55,4 +56,4 @@ def test_epsilon_stands_beside_rho_as_it_is() -> None:
     ("value", "shown"), [(0.00234, "0.0023"), (5.01, "5"), (38.3, "38"), (1234.5, "1,234"), (5.01e8, "5e8")]
 )
 def test_numbers_are_short(value: float, shown: str) -> None:
-    assert figures.short(value) == shown
+    assert figure_tables.short(value) == shown
