@@ -192,9 +192,10 @@ def test_the_noise_of_a_pair_is_never_taken_for_less() -> None:
 
 def test_a_release_with_hardly_any_noise_agrees_with_pandas_and_keeps_its_mode(tmp_path: Path) -> None:
     frame = FRAME.assign(e=np.arange(len(FRAME)) % 7)
-    made = dpcov.release(frame, rho=1e7, missing="pairwise", rng=np.random.default_rng(0))
+    kinds = {**{name: dpcov.number() for name in NAMES}, "e": dpcov.number(gaps=False)}
+    made = dpcov.release(frame, rho=1e7, columns=kinds, missing="pairwise", rng=np.random.default_rng(0))
     assert made.columns == (*NAMES, "e")
-    assert made.released_columns == (*NAMES, "e", *(f"missing({name})" for name in NAMES)), "e is of integers"
+    assert made.released_columns == (*NAMES, "e", *(f"missing({name})" for name in NAMES)), "e has none"
     np.testing.assert_allclose(made.mean().values[:4], MEAN, atol=1e-3)
     np.testing.assert_allclose(made.covariance().values[:4, :4], COVARIANCE, atol=1e-2)
     fewest = FRAME.notna().sum().idxmin()

@@ -118,7 +118,7 @@ def array_encoding(columns: Columns, n_columns: int, dtype: np.dtype[Any]) -> En
         raise ArgumentError(
             f"columns must name each of the {n_columns} columns of data, got {len(names)} names."
         )
-    found = ColumnType("flag" if dtype.kind == "b" else "number", gaps=dtype.kind == "f")
+    found = ColumnType("flag" if dtype.kind == "b" else "number")
     return resolve(schema, [(name, found) for name in names])
 
 
@@ -131,11 +131,11 @@ def frame_encoding(schema: Mapping[str, DType], columns: Columns, native: Any = 
 
 
 def _has_room(name: str, native: Any) -> bool:
-    """Whether the type of a column has room for missing values: numpy's integers and booleans have none."""
-    own: Any = getattr(native, "dtypes", None)
-    if hasattr(own, "loc"):
-        dtype = own.loc[name]
-        return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    """Whether a column has room for missing values: all but those of which a schema of Arrow denies it.
+
+    Numpy's integers have no room either. But pandas turns a column of them into floats for a single gap, so
+    that its type would tell of one row whether a value is missing.
+    """
     fields: Any = getattr(native, "schema", None)
     return not hasattr(fields, "metadata") or arrow_field_has_room(fields.field(name))
 

@@ -30,7 +30,7 @@ KINDS: dict[str, Kind] = {
     "age": dpcov.number(20, 90),
     "wage": dpcov.number(),
     "region": dpcov.category(["north", "south"]),
-    "rank": dpcov.number(),
+    "rank": dpcov.number(gaps=False),
 }
 
 
@@ -87,11 +87,11 @@ def test_a_row_with_a_gap_where_none_may_be_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("data", "with_gaps"),
     [
-        (np.ones((3, 2), dtype=np.int64), []),
+        (np.ones((3, 2), dtype=np.int64), ["x0", "x1"]),
         (np.ones((3, 2)), ["x0", "x1"]),
         (
             pd.DataFrame({"a": [1, 2], "b": [True, False], "c": [1.0, 2.0], "d": pd.array([1, 2], "Int64")}),
-            ["c", "d"],
+            ["a", "b", "c", "d"],
         ),
         (pl.DataFrame({"a": [1, 2]}), ["a"]),
         (
@@ -108,8 +108,16 @@ def test_a_type_without_room_for_gaps_needs_no_column(data: object, with_gaps: l
     assert [gap.name for gap in found.gaps] == [f"missing({name})" for name in with_gaps]
 
 
+def test_one_gap_that_changes_the_type_of_a_pandas_column_changes_no_released_column() -> None:
+    whole = pd.DataFrame({"age": [41, 52, 63]})
+    gap = pd.DataFrame({"age": [41, None, 63]})
+    assert whole["age"].dtype != gap["age"].dtype
+    assert open_source(whole, PAIRWISE).encoding.columns == open_source(gap, PAIRWISE).encoding.columns
+
+
 def test_a_type_without_room_does_not_help_a_kind_that_may_fail() -> None:
-    table = pd.DataFrame({"flag": [0, 2], "level": [1, 2], "known": [1, 2]})
+    fields = [pa.field(name, "int64", False) for name in ("flag", "level", "known")]
+    table = pa.table({"flag": [0, 2], "level": [1, 2], "known": [1, 2]}, schema=pa.schema(fields))
     kinds = {
         "flag": dpcov.flag(),
         "level": dpcov.category([1], other=True),

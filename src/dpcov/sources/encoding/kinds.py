@@ -160,8 +160,8 @@ def number(lower: float | None = None, upper: float | None = None, *, gaps: bool
         lie between 0 and 120, but the largest age in the table is a fact about a person.
     gaps : bool, optional
         Whether values may be missing, which must be public as well. It matters with ``missing="pairwise"``
-        alone: a column that has none needs no column that tells where they are. By default its type decides:
-        integers and booleans of numpy have no gaps.
+        alone: a column that has none needs no column that tells where they are. By default values may be
+        missing, unless a schema of Arrow says that none is.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class ColumnType:
     levels : tuple of str, optional
         All levels that it may have, if its type lists them.
     gaps : bool
-        Whether values may be missing; not in a type that has no room for it, such as numpy's integers.
+        Whether values may be missing; not where a schema of Arrow says that none is.
     """
 
     holds: str
