@@ -31,6 +31,7 @@ from dpcov.methods.whitening.columns import standardise
 from dpcov.methods.whitening.release import release
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import whiten
 from dpcov.methods.whitening.wrap import wrap
 from dpcov.sources import ArraySource
@@ -82,7 +83,8 @@ def take_apart(seed: int) -> Parts | None:
     white = whiten(run, find_rough_frame(run, standardise(run)).rows)
     if white is None:
         return None
-    region = wrap(run, white)
+    white, histogram = settle(run, white)
+    region = wrap(run, white, histogram)
     made = release(run, white, region)
     left = float(made.diagnostics["released_share"])
     reference = truth.reference

@@ -124,7 +124,7 @@ def test_a_radius_leaves_about_as_many_rows_beyond_as_wanted(beyond: int) -> Non
 def test_a_radius_reaches_the_furthest_rows_that_are_seen() -> None:
     norms = gaussian_norms(5000)
     for seed in range(20):
-        # 16 bins show 34 rows, with noise of 8: more than 34 + 6 sd and a bin's own rows are not left out.
+        # 8 bins show 26 rows, with noise of 6: more than 26 + 6 sd and a bin's own rows are not left out.
         assert (norms > fine(norms, 2.0, seed).radius(1000)).sum() < 100
 
 
@@ -170,7 +170,7 @@ def test_where_to_look_for_far_rows() -> None:
     norms = gaussian_norms()
     for rows in (100, 1000):
         # Noise of the bins from the furthest that are seen on, and the width of a bin.
-        assert 0.5 * rows < (norms > fine(norms).look_radius(rows)).sum() < 2 * rows + 50
+        assert 0.5 * rows < (norms > fine(norms).look_radius(rows)).sum() < 2 * rows + 100
     # In a sample, rows stand for more.
     assert fine(norms[::10], 2.0, rows_of_table=len(norms)).look_radius(1000) == pytest.approx(
         fine(norms).look_radius(1000), rel=0.1
@@ -197,6 +197,29 @@ def test_dropping_far_rows_is_corrected_for_their_number() -> None:
 
 def test_a_sample_of_the_rows_serves_for_the_whole_table() -> None:
     norms = gaussian_norms()
-    part = fine(norms[::10], 0.3, rows_of_table=len(norms))
+    part = fine(norms[::10], 2.0, rows_of_table=len(norms))
     assert part.part == pytest.approx(0.1)
-    assert part.radius(100) == pytest.approx(fine(norms, 3.0).radius(100), rel=0.05)
+    assert part.radius(100) == pytest.approx(fine(norms, 20.0).radius(100), rel=0.05)
+
+
+def test_rows_seen_before_are_seen_again_in_smaller_numbers() -> None:
+    # 26 rows in one bin, noise of 5: 5.2 sd. Far out noise alone must pass 5.8 sd, where rows were seen 4.5.
+    norms = np.concatenate([gaussian_norms(5000), np.full(26, 60.0)])
+    grid = fine_grid(3.1, len(norms), 60.0)
+    exact = counts(norms, grid, sigma=0.0)
+    answer = NoisyCounts(exact.counts, Fraction(25), grid, len(norms))
+    assert FineNorms(answer, len(norms)).radius(10) < 10
+    assert FineNorms(answer, len(norms), seen=60.0).radius(10) > 60
+
+
+def test_a_grid_reaches_beyond_rows_that_were_seen() -> None:
+    assert fine_grid(3.0, 1000).edges()[-1] < 1e4 <= fine_grid(3.0, 1000, 1e4).edges()[-1]
+
+
+def test_what_a_look_with_more_noise_would_see() -> None:
+    norms = np.concatenate([gaussian_norms(20_000), np.full(100, 50.0)])
+    seen = look(norms, 10.0)
+    assert seen.far > 50
+    assert seen.far_under(10.0) == seen.far
+    # 100 rows in a bin are 4 standard deviations now.
+    assert seen.far_under(25.0) < 10

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
 from dpcov.methods.whitening.constants import COUNT_SHARE
-from dpcov.methods.whitening.release import release, release_nothing
+from dpcov.methods.whitening.release import find_and_release, release, release_nothing
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, whiten
-from dpcov.methods.whitening.wrap import Region, wrap
+from dpcov.methods.whitening.wrap import Region
 
 Matrix = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def test_the_matrix_is_that_of_the_rows() -> None:
     for seed in range(5):
         run = start_run(ROWS, 1.0, seed)
         white = whitened(run)
-        made = release(run, white, wrap(run, white))
+        made = find_and_release(run, white)
         # Noise: R^2 sqrt(2 d) / (n sqrt rho) is about 30 * 2.8 / 20,000 of a direction.
         assert relative_error(made.second_moment, second_moment(ROWS)) < 0.015
         np.testing.assert_array_equal(made.second_moment, made.second_moment.T)
@@ -97,7 +97,7 @@ def test_dropped_outliers_hide_nothing_and_the_rest_is_accurate() -> None:
     spoiled[:200] *= 1000
     run = start_run(spoiled, 1.0, contamination=0.02)
     white = whitened(run)
-    made = release(run, white, wrap(run, white))
+    made = find_and_release(run, white)
     assert made.noise is not None
     # But what rounding may have.
     assert made.noise.hidden < 1e-9 * made.noise.sigma
@@ -119,7 +119,7 @@ def test_nothing_is_released_of_nothing() -> None:
 def test_what_was_asked_is_told() -> None:
     run = start_run(ROWS, 1.0)
     white = whitened(run)
-    facts = release(run, white, wrap(run, white)).diagnostics
+    facts = find_and_release(run, white).diagnostics
     assert facts["rounds"] == len(facts["history"]) == len(run.rounds)
     assert facts["history"][-1]["purpose"] == "release"
     assert facts["confidence"] == 0.95

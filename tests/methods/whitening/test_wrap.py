@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import dpcov
 from dpcov.methods.whitening import wrap as step
 from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White, whiten
 from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail, enclose, wrap
 
@@ -139,7 +140,7 @@ def test_a_ball_holds_all_rows_that_can_be_seen() -> None:
     rows = np.random.default_rng(0).standard_normal((N, D))
     run = start_run(rows)
     white = whitened(run)
-    region = wrap(run, white)
+    region = wrap(run, *settle(run, white))
     norms = np.linalg.norm(rows @ white.rows.T, axis=1)
     # 3% of rho buy a fine histogram with a noise of 8 rows: 35 show in a bin, 140 in sixteen.
     assert 0 < (norms > region.radius).sum() < 160
@@ -153,7 +154,7 @@ def test_outliers_stay_outside_if_they_may_be() -> None:
     run = start_run(rows, contamination=0.02)
     white = whitened(run)
     norms = np.linalg.norm(rows @ white.rows.T, axis=1)
-    region = wrap(run, white)
+    region = wrap(run, *settle(run, white))
     assert (norms[:200] > region.radius).mean() > 0.99
     assert (norms[200:] > region.radius).sum() < 160
 
@@ -165,11 +166,11 @@ def test_a_region_grows_to_rows_that_are_seen_beyond() -> None:
     white = whitened(run)
     norms = np.linalg.norm(rows @ white.rows.T, axis=1)
     small = Region(float(np.median(norms[400:])) * 1.5)
-    grown = enclose(run, white, small)
+    grown = enclose(run, white, small, 0.0)
     assert grown.radius >= np.median(norms[:400])
     # What holds all rows stays as it is.
     large = grown.grown(1.5)
-    assert enclose(run, white, large) is large
+    assert enclose(run, white, large, 0.0) is large
 
 
 def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +186,7 @@ def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball(monkeypatch: pytest.
     tails = (Tail(histogram, 3.0, 2), Tail(histogram, 6.0, 1, HeavyDirection(across, 0.1, 1.0)))
     ellipsoid = Region(float(np.median(norms)) * 1.5, tails, (20.0,))
     monkeypatch.setattr(step, "surround", lambda *_: ellipsoid)
-    region = wrap(run, white)
+    region = wrap(run, *settle(run, white))
     assert not region.heavy
     assert region.radius >= np.median(norms[:400])
 

@@ -1,4 +1,4 @@
-"""Step 5, say what cannot be known: what noise and the rows beyond the region can do to the result.
+"""Step 6, say what cannot be known: what noise and the rows beyond the region can do to the result.
 
 A row beyond the region was shrunk to it, and adds at most ``R^2 / n`` to the released variance of any
 direction. One that was less than `FAR` times as long has kept half of its square. So a direction whose

@@ -6,9 +6,11 @@ directions round by round:
 1. *Columns.* Each is brought to a common centre and scale, whatever its own are (``columns.py``).
 2. *Whiten.* Gram matrices of the rows compress what they show, and stretch what they do not show until its
    rows just fit; each answer is fused with those before (``whiten.py``, ``fusion.py``).
-3. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``wrap.py``).
-4. *Release* with all that is left; what clipping took is given back in expectation (``release.py``).
-5. *Say what you cannot know.* Rows beyond the region are counted, and what they could hide is not called
+3. *Settle.* A careful look at how far the rows reach; a direction that rare rows make too long is compressed
+   (``settle.py``).
+4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``wrap.py``).
+5. *Release* with all that is left; what clipping took is given back in expectation (``release.py``).
+6. *Say what you cannot know.* Rows beyond the region are counted, and what they could hide is not called
    resolved (``claims.py``).
 
 ``docs/whitening.md`` has the objective, the privacy proof, measured accuracy and limits.
@@ -20,12 +22,11 @@ from dpcov.checks import number
 from dpcov.core import ArgumentError, Curator
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.whitening.columns import standardise
-from dpcov.methods.whitening.release import release, release_nothing
+from dpcov.methods.whitening.release import find_and_release, release_nothing
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.told import Told, release_told
 from dpcov.methods.whitening.whiten import whiten
-from dpcov.methods.whitening.wrap import wrap
 
 
 def estimate_whitening(
@@ -66,4 +67,4 @@ def estimate_whitening(
     white = whiten(run, find_rough_frame(run, standardise(run)).rows)
     if white is None:
         return release_nothing(run)
-    return release(run, white, wrap(run, white)) if told is None else release_told(run, white, told)
+    return find_and_release(run, white) if told is None else release_told(run, white, told)

@@ -22,9 +22,9 @@ _WIDE_WIDTHS = (1, 2, 4)
 _NEAR_BINS = 16
 _CLEARLY_THERE = 5.0
 
-_FINE_HALVES = 8
-_FINE_WINDOW = 8
-_FINE_WIDTHS = (1, 2, 4, 8, 16)
+_FINE_HALVES = 4
+# From one bin to the next a normal tail of many columns falls by a factor of 20 or so, a cliff by more.
+_STEEP = 64.0
 _NEAR = 1.5
 _CLEAR = 2.5
 
@@ -37,11 +37,12 @@ def wide_grid(*, coarse: bool = False) -> LogNormGrid:
     return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES // 2 if coarse else _WIDE_HALVES)
 
 
-def fine_grid(typical: float, n_rows: int) -> LogNormGrid:
-    """Bins around a typical norm, up to norms that ten rows could share in a white table."""
+def fine_grid(typical: float, n_rows: int, far: float = 0.0) -> LogNormGrid:
+    """Bins around a typical norm, up to norms that ten rows could share in a white table, or beyond `far`."""
     centre = math.floor(math.log2(typical))
     above = math.ceil(math.log2(math.sqrt(max(n_rows / 10, 1)))) + 2
-    return LogNormGrid(lowest=centre - 4, highest=centre + above, halves=_FINE_HALVES)
+    highest = max(centre + above, math.ceil(math.log2(far)) + 1 if far else centre)
+    return LogNormGrid(lowest=centre - 4, highest=highest, halves=_FINE_HALVES)
 
 
 def occupied_bins(counts: Vector, sigma: float, widths: tuple[int, ...], near: range) -> list[int]:
@@ -96,9 +97,8 @@ class NormLook:
         around = np.convolve(self._counts, np.ones(3), "same")
         self._mode = int(np.argmax(around[1:-1])) + 1
         self.found = bool(around[self._mode] > _CLEARLY_THERE * math.sqrt(3) * self._sigma)
-        near = range(self._mode, min(self._mode + _NEAR_BINS, len(self._counts) - 1))
-        occupied = occupied_bins(self._counts[:-1], self._sigma, _WIDE_WIDTHS, near)
-        self._last = self._last_of_interest(occupied, ignored_rows)
+        self._ignored_rows = ignored_rows
+        self._last = self._last_seen(self._sigma)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
         self.far = float(self._edges[self._last])
         middle = np.sqrt(self._edges[:-1] * self._edges[1:])
@@ -107,7 +107,14 @@ class NormLook:
         least = float(self._counts[self._mode]) * self.typical**2
         self.size = math.sqrt(max(seen, least, self._sigma * self.typical**2) / answer.n_rows)
 
-    def _last_of_interest(self, occupied: list[int], ignored_rows: float) -> int:
+    def far_under(self, sigma: float) -> float:
+        """Return how far out these rows would be seen if the noise had another standard deviation."""
+        return float(self._edges[self._last_seen(sigma)])
+
+    def _last_seen(self, sigma: float) -> int:
+        near = range(self._mode, min(self._mode + _NEAR_BINS, len(self._counts) - 1))
+        occupied = occupied_bins(self._counts[:-1], sigma, _WIDE_WIDTHS, near)
+        ignored_rows = self._ignored_rows
         for last in reversed(occupied):
             if last <= self._mode:
                 break
@@ -130,9 +137,11 @@ class FineNorms:
     n_rows : int
         Rows of the whole table, of which the answer may have read a part. Numbers of rows
         below refer to the whole table.
+    seen : float, default 0
+        Up to here rows were seen before: fewer of them are enough to be taken for rows again.
     """
 
-    def __init__(self, answer: NoisyCounts, n_rows: int) -> None:
+    def __init__(self, answer: NoisyCounts, n_rows: int, seen: float = 0.0) -> None:
         edges = answer.grid.edges()
         self._counts = answer.counts.astype(np.float64)
         self._sigma = math.sqrt(float(answer.variance))
@@ -141,10 +150,15 @@ class FineNorms:
         self._low = np.concatenate([[edges[0] / 2], edges])
         self._high = np.concatenate([edges, [edges[-1] * 2]])
         self._middle = np.sqrt(self._low * self._high)
+        # As many bins as there are from r to sqrt 2 r.
+        self._window = answer.grid.halves
         sums = np.concatenate([[0.0], np.cumsum(self._counts)])
-        ends = np.minimum(np.arange(len(self._counts)) + _FINE_WINDOW, len(self._counts))
+        ends = np.minimum(np.arange(len(self._counts)) + self._window, len(self._counts))
         self._windows = sums[ends] - sums[:-1]
-        self._mode = int(np.argmax(self._windows[1:-_FINE_WINDOW])) + 1
+        self._mode = int(np.argmax(self._windows[1 : -self._window])) + 1
+        self._last_near = max(
+            self._mode + 4 * self._window, int(np.searchsorted(self._high, seen)) + self._window
+        )
 
     @property
     def n_rows(self) -> int:
@@ -164,7 +178,7 @@ class FineNorms:
     @property
     def window_sigma(self) -> float:
         """Standard deviation of the noise of a window of bins, from r to sqrt 2 r."""
-        return self._sigma * math.sqrt(_FINE_WINDOW)
+        return self._sigma * math.sqrt(self._window)
 
     def beyond(self, share: float, radius: float) -> tuple[Vector, Vector, Vector]:
         """Return lower edges, upper edges and counts of the bins beyond the last `share` of the rows.
@@ -203,9 +217,11 @@ class FineNorms:
         after = max(min(self._windows[i], wanted), 1e-3 * wanted)
         # Between two edges the count falls about exponentially; where it falls off a cliff, all
         # rows of the bin may lie anywhere in it, so its upper edge is the safe choice.
-        steep = before > 8 * after
+        steep = before > _STEEP * after
         part = 1.0 if steep else math.log(before / wanted) / max(math.log(before / after), 1e-9)
-        return float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part)
+        # Never before the furthest window that clearly has rows.
+        furthest = float(self._low[start]) if start > self._mode else 0.0
+        return max(float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part), furthest)
 
     def lost_inside(self, places: Vector, radius: float) -> Vector:
         """Return what clipping at each of `places` takes from the squares of the rows within `radius`."""
@@ -225,8 +241,9 @@ class FineNorms:
         return float(self._high[self._mode])
 
     def _occupied(self) -> list[int]:
-        near = range(self._mode, min(self._mode + 4 * _FINE_WINDOW, len(self._counts) - 1))
-        return occupied_bins(self._counts[:-1], self._sigma, _FINE_WIDTHS, near)
+        widths = tuple(2**k for k in range(self._window.bit_length() + 1))
+        near = range(self._mode, min(self._last_near, len(self._counts) - 1))
+        return occupied_bins(self._counts[:-1], self._sigma, widths, near)
 
     def correction(self, radius: float) -> float:
         """Return E|y|^2 / E min(|y|, radius)^2, drawn to 1 where the histogram cannot tell."""
@@ -259,7 +276,7 @@ class FineNorms:
 
     def _rows_from(self, first: int) -> float:
         """Return how many rows lie from a bin on, at least: windows that are clearly no noise, less some."""
-        windows = np.add.reduceat(self._counts, range(first, len(self._counts), _FINE_WINDOW))
+        windows = np.add.reduceat(self._counts, range(first, len(self._counts), self._window))
         clear = windows > _CLEAR * self.window_sigma
         return float(windows[clear].sum()) - _CLEAR * self.window_sigma * math.sqrt(int(clear.sum()))
 
@@ -267,8 +284,8 @@ class FineNorms:
         counts = self._counts[self._low >= radius * 0.999]
         # Only windows that are clearly no noise: many empty bins would add up to a large error.
         beyond = float(counts[-1]) if len(counts) else 0.0
-        for first in range(0, len(counts) - 1, _FINE_WINDOW):
-            window = counts[first : min(first + _FINE_WINDOW, len(counts) - 1)]
+        for first in range(0, len(counts) - 1, self._window):
+            window = counts[first : min(first + self._window, len(counts) - 1)]
             if window.sum() > _CLEAR * self._sigma * math.sqrt(len(window)):
                 beyond += float(window.sum())
         return min(max(beyond / self._n_rows, 0.0), 1.0)

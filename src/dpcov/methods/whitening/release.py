@@ -1,4 +1,4 @@
-"""Step 4, release: all that is left buys the Gram matrix of the rows in the region, and is mapped back.
+"""Step 5, release: all that is left buys the Gram matrix of the rows in the region, and is mapped back.
 
 In the same scan the rows beyond the region are counted: what is claimed about the release rests on their
 number.
@@ -29,11 +29,18 @@ from dpcov.methods.whitening.restoration import (
 )
 from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White
-from dpcov.methods.whitening.wrap import Region, directional_count
+from dpcov.methods.whitening.wrap import Region, directional_count, wrap
 
 # The root of what a float64 rounds off a square.
 _ROUNDED = 2.0**-25
+
+
+def find_and_release(run: Run, white: White) -> Estimate:
+    """Settle the coordinates, find the region, and release."""
+    settled, histogram = settle(run, white)
+    return release(run, settled, wrap(run, settled, histogram))
 
 
 def release(run: Run, white: White, region: Region) -> Estimate:

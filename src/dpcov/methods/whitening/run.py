@@ -147,11 +147,18 @@ class Run:
         """
         square = np.zeros((self.d, self.d))
         square[: len(forms)] = forms
-        enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
-        spent = self.part(min(max(share, enough), self.left / 4))
         return NormHistogram(
-            self.map(square, forms if frame is None else frame), wide_grid(), spent, purpose, every
+            self.map(square, forms if frame is None else frame),
+            wide_grid(),
+            self.part(self.look_share(share)),
+            purpose,
+            every,
         )
+
+    def look_share(self, share: float) -> float:
+        """Return what a look of this share costs: more in a short table, never more than a quarter of all."""
+        enough = (c.ROWS_OF_A_BULK / self.n) ** 2 / self.rho
+        return min(max(share, enough), self.left / 4)
 
     def histogram(self, forms: Matrix, grid: LogNormGrid, share: float, purpose: str) -> NormHistogram:
         """Return the query for a histogram of norms."""

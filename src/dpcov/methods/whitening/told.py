@@ -28,11 +28,11 @@ from dpcov.checks import number, share
 from dpcov.core import ArgumentError
 from dpcov.laws import noise_norm
 from dpcov.methods.estimate import Estimate
-from dpcov.methods.whitening.release import count_beyond, release
+from dpcov.methods.whitening.release import count_beyond, find_and_release, release
 from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
-from dpcov.methods.whitening.wrap import Region, wrap
+from dpcov.methods.whitening.wrap import Region
 
 _ALPHA = 0.5
 _ROOM = 1.6
@@ -96,7 +96,7 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
             f"alpha={told.alpha:g}, more than the {allowed:,.0f} that such a table may have. m is too small, "
             "and the release was made without it."
         )
-        return _with(release(run, white, wrap(run, white)), math.inf, words)
+        return _with(find_and_release(run, white), math.inf, words)
     estimate = release(run, white, region)
     error, words = _promise(run, white, region, told, estimate)
     # Rows of the tail may have been clipped; as many as were told, or counted.

@@ -97,15 +97,16 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     """Make the rows white, as far as that pays; None if all that can be seen of them is noise."""
     knowledge = Knowledge()
     best: White | None = None
-    least, unit, visible, idle = math.inf, 0.0, 0, 0
+    least, unit, visible, idle, care = math.inf, 0.0, 0, 0, c.CAREFUL_LOOK
     for attempt in range(c.MOST_ROUNDS + 1):
-        look = run.look(rows, c.LOOK if attempt else c.CAREFUL_LOOK, "norms of the rows", every=run.every)
+        look = run.look(rows, care, "norms of the rows", every=run.every)
         if not look.found:
             return best
+        care = _care_for(run, look) if care > c.LOOK else c.LOOK
         here = White.seen(rows, look, visible)
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
-        promising = best is None or not here.complete or expected < least
+        promising = best is None or not here.complete or expected < c.SAME * least
         finished = here.complete and expected > c.ENOUGH_GAIN * least
         spent_up = run.left < c.KEPT_FOR_RELEASE or attempt == c.MOST_ROUNDS
         if finished or spent_up:
@@ -115,9 +116,12 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         share = min(max(wanted, least_share), c.MOST_ROUND)
         answer = run.gram(rows, look.far, share, "whitening", rule=run.rule, every=run.every)
         knowledge.answers.append(answer)
-        following = _follow(run, here, knowledge)
+        following = _follow(run, here, knowledge, care)
         before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
+        if here.complete and visible < run.d:
+            # Rows that carried a direction are out of sight of this look, and the last answer showed it.
+            return here
         if following.error < least or visible < run.d:
             least, best = following.error, replace(here, rank=visible)
         idle = idle + 1 if visible <= before < run.d else 0
@@ -130,7 +134,13 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     return best
 
 
-def _follow(run: Run, here: White, knowledge: Knowledge) -> _Next:
+def _care_for(run: Run, look: NormLook) -> float:
+    """Return what the next look has to cost: enough to see again what this one has seen."""
+    quick = 1 / math.sqrt(run.look_share(c.LOOK) * run.rho)
+    return c.LOOK if look.far_under(quick) > look.far / c.APART else c.CAREFUL_LOOK
+
+
+def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     fused = knowledge.in_coordinates(here.rows)
     values, vectors = np.linalg.eigh(fused.moment)
     visible = values > c.VISIBLE * noise_norm(run.d, 1.0)
@@ -141,7 +151,7 @@ def _follow(run: Run, here: White, knowledge: Knowledge) -> _Next:
     level, small = np.where(visible, values / largest, 1.0), False
     if not visible.all():
         hidden = run.look(
-            forms[~visible], c.LOOK, "norms of what is invisible", frame=here.rows, every=run.every
+            forms[~visible], care, "norms of what is invisible", frame=here.rows, every=run.every
         )
         # Where even its length is below the noise, it stays as it is.
         level[~visible] = min((hidden.far / here.far) ** 2, 1.0) if hidden.found else 1.0

@@ -1,4 +1,4 @@
-"""Step 3, wrap: a region around the rows that reaches further where the rows beyond the bulk lie.
+"""Step 4, wrap: a region around the rows that reaches further where the rows beyond the bulk lie.
 
 White rows have the same variance in every direction, not the same reach: a rare 0/1 column or one of incomes
 sends its rows far out in one direction. A ball that holds them lets noise into all others, a smaller one
@@ -143,9 +143,9 @@ class Region:
         return replace(self, radius=factor * self.radius, tails=tails)
 
 
-def wrap(run: Run, white: White) -> Region:
+def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
     """Balance what clipping takes away against the noise that a wider region brings."""
-    histogram, rank = _ask_norms(run, white), max(white.rank, 1)
+    rank = max(white.rank, 1)
     if run.contamination:
         count = directional_count(run, rank)
         # A dropped row takes all it has: a little further out few rows of the bulk are left.
@@ -155,12 +155,15 @@ def wrap(run: Run, white: White) -> Region:
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
     noise = even_count(run, run.d)
     if heavy:
-        region = surround(run, white, heavy)
-        grown = enclose(run, white, region)
-        # An ellipsoid that had to grow a lot, as it lies across the far rows, may be worse than a ball.
+        told = histogram.radius(noise)
+        region = surround(run, white, heavy, told)
+        grown = enclose(run, white, region, told)
+        # An ellipsoid that had to grow a lot, as it lies across the far rows, may be worse than a ball. One
+        # that reaches half as far as rows are seen has lost them: single histograms may miss a few rows.
         wider = grown.radius > math.sqrt(2) * region.radius
-        around = _noise_of(run.d, histogram.radius(noise), ())
-        if not wider or _noise_of(run.d, grown.radius, grown.stretches) <= around:
+        lost = c.APART * grown.radius * max(1.0, *grown.stretches) < told
+        around = _noise_of(run.d, told, ())
+        if not lost and (not wider or _noise_of(run.d, grown.radius, grown.stretches) <= around):
             return grown
     radius = cheapest_radius(histogram, noise, agreement.expected(rank), without_law=white.far)
     return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
@@ -211,7 +214,7 @@ def _agreement(largest: float, noise: float, n_directions: int, rows: float) -> 
     return Agreement(min(max(about / rows, even), 1.0), at_most, rows)
 
 
-def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Region:
+def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], far: float) -> Region:
     """Return the region in which noise and what clipping takes along heavy directions are least together.
 
     Each of the directions is paid a histogram, and so is the rest. The norms of whole rows would not do: if
@@ -225,16 +228,18 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...]) -> Regio
         The coordinates.
     heavy : tuple of HeavyDirection
         Where the region may reach further.
+    far : float
+        How far any rows are seen.
     """
     vectors = np.array([direction.vector for direction in heavy])
     rank = max(white.rank - len(heavy), 1)
     beside = np.eye(run.d) - vectors.T @ vectors
     share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
     answers = run.curator.ask(
-        _part(run, white, beside, rank, share),
-        *(_part(run, white, np.outer(vector, vector), 1, share) for vector in vectors),
+        _part(run, white, beside, rank=rank, share=share, far=far),
+        *(_part(run, white, np.outer(vector, vector), rank=1, share=share, far=far) for vector in vectors),
     )
-    rest, *along = (FineNorms(answer, run.n) for answer in answers)
+    rest, *along = (FineNorms(answer, run.n, far) for answer in answers)
     typical = math.sqrt(rank) * white.unit
     inner = rest.radius(directional_count(run, rank))
     clipped = c.CLIPPED_ALONG * even_count(run, run.d)
@@ -287,13 +292,13 @@ def _fit(d: int, inner: float, typical: float, reaches: list[float], unit: float
     return min(fits, key=lambda fit: fit.cost)
 
 
-def enclose(run: Run, white: White, region: Region) -> Region:
+def enclose(run: Run, white: White, region: Region, far: float) -> Region:
     """Look once more, in the region's own coordinates: it grows if rows are seen beyond."""
     squares = np.linalg.eigvalsh(region.shape(run.d)) ** 2
     forms = np.asarray(np.linalg.solve(region.shape(run.d), white.rows), dtype=np.float64)
     typical = white.unit * math.sqrt(float((1 / squares).sum()))
     query = run.histogram(forms, fine_grid(typical, run.n), c.CAREFUL_LOOK, "norms in the region")
-    histogram = FineNorms(run.curator.ask(query), run.n)
+    histogram = FineNorms(run.curator.ask(query), run.n, far)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
     further = histogram.radius(rows) / region.radius
@@ -326,15 +331,9 @@ def _own_basis(run: Run, rows: Matrix) -> Matrix:
     return np.asarray(np.linalg.qr(constant[:, None], mode="complete").Q[:, 1:])
 
 
-def _ask_norms(run: Run, white: White) -> FineNorms:
-    grid = fine_grid(white.typical, run.n)
-    query = run.histogram(white.rows, grid, c.CAREFUL_LOOK, "histogram of the norms")
-    return FineNorms(run.curator.ask(query), run.n)
-
-
-def _part(run: Run, white: White, part: Matrix, rank: int, share: float) -> NormHistogram:
+def _part(run: Run, white: White, part: Matrix, *, rank: int, share: float, far: float) -> NormHistogram:
     """Return the query for a histogram of the norms of a part of the white rows, among `rank` directions."""
     lattice_map = run.map(part @ white.rows, white.rows)
-    grid = fine_grid(math.sqrt(rank) * white.unit, run.n)
+    grid = fine_grid(math.sqrt(rank) * white.unit, run.n, far)
     purpose = "histogram along a heavy direction" if rank == 1 else "histogram beside heavy directions"
     return NormHistogram(lattice_map, grid, run.part(min(share, run.left / 8)), purpose)
