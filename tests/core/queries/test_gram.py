@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -100,6 +101,42 @@ def test_beyond_2_to_the_53_the_sum_is_no_longer_exact() -> None:
 
 def test_this_machines_blas_is_exact() -> None:
     check_blas()
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 11, 12, 40])
+def test_products_of_few_and_of_many_columns_are_what_python_integers_give(d: int) -> None:
+    # Two products are in use, up to 11 columns and beyond. Squares of 30 bits, 8000 of them: close to 2^53.
+    block = np.random.default_rng(d).integers(-(2**20), 2**20, size=(d, 8000))
+    total = np.full((d, d), 3.0)
+    add_gram(total, block.astype(np.float64))
+    exact = block.astype(object) @ block.T.astype(object) + 3
+    assert exact.max() > 2**50
+    assert (np.triu(total.astype(np.int64)) == np.triu(exact)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "longdouble", "int64", "uint8", "bool"])
+def test_values_of_other_types_become_float64_before_centres_are_subtracted(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(900, 3)) * 3).astype(dtype)
+    if dtype == "longdouble":
+        rows[0] += np.longdouble(2) ** -60
+    centred = integer_map(np.tri(4), [1.0, 1.0, 1e3, 1.0], [0.3, -1e9, 0.0, 0.0])
+    task = GramTask(Clipping(centred, 5.0), Lattice.for_table(900, 4), constant=True)
+    about = np.column_stack([rows.astype(np.float64) - centred.centres[:3], np.ones(900)])
+    plain = replace(centred, centres=np.zeros(4))
+    expected = reference.gram(about, Clipping(plain, 5.0), Lattice.for_table(900, 4))
+    columns = task.worker()
+    columns.add([np.ascontiguousarray(column) for column in rows.T], 0)
+    assert columns.total().tolist() == expected
+    assert scan(rows, task).tolist() == expected
+    assert scan(np.asfortranarray(rows), task).tolist() == expected
+
+
+def test_a_scan_leaves_numpys_buffer_as_it_was() -> None:
+    before = np.getbufsize()
+    task = GramTask(clippings(7)[0], Lattice.for_table(3000, 7), constant=False)
+    scan(table(), task)
+    assert np.getbufsize() == before
 
 
 @given(

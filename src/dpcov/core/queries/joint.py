@@ -38,6 +38,8 @@ class MappedWorker:
 def _add_mapped(workers: list[MappedWorker], block: Block, units: Units | None) -> None:
     # Warnings would tell about rows.
     with np.errstate(all="ignore"):
+        # Numpy copies as many factors of rows as fit into a larger buffer. The context restores its size.
+        np.setbufsize(256)
         workers[0].mapped.load(block, constant=workers[0].constant)
         for worker in workers:
             worker.add_mapped(units)
