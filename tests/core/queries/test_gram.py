@@ -119,8 +119,9 @@ def test_values_of_other_types_become_float64_before_centres_are_subtracted(dtyp
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(900, 3)) * 3).astype(dtype)
     if dtype == "longdouble":
-        rows[0] += np.longdouble(2) ** -60
-    centred = integer_map(np.tri(4), [1.0, 1.0, 1e3, 1.0], [0.3, -1e9, 0.0, 0.0])
+        # As float64 this is the centre.
+        rows[:, 1] = np.longdouble(-1e9) + np.longdouble(2) ** -25
+    centred = integer_map(np.tri(4) * [1.0, 1e7, 1.0, 1.0], [1.0, 1.0, 1e3, 1.0], [0.3, -1e9, 0.0, 0.0])
     task = GramTask(Clipping(centred, 5.0), Lattice.for_table(900, 4), constant=True)
     about = np.column_stack([rows.astype(np.float64) - centred.centres[:3], np.ones(900)])
     plain = replace(centred, centres=np.zeros(4))
