@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpcov.core.exact_blas import add_gram, check_blas
-from dpcov.core.lattice import Lattice
+from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.queries.gram import Clipping, GramTask, Rule
 from dpcov.maps import integer_map
 from dpcov.sources import ArraySource
@@ -121,7 +121,8 @@ def test_values_of_other_types_become_float64_before_centres_are_subtracted(dtyp
     if dtype == "longdouble":
         # As float64 this is the centre.
         rows[:, 1] = np.longdouble(-1e11) + np.longdouble(2) ** -19
-    centred = integer_map(np.tri(4) * [1.0, 1e7, 1.0, 1.0], [1.0, 1.0, 1e3, 1.0], [0.3, -1e11, 0.0, 0.0])
+    coefficients = np.tri(4) * [1e3, 1e6, 1e3, 1e3]
+    centred = LatticeMap(coefficients, 1e3, np.array([0, 0, -9, 0]), np.array([0.3, -1e11, 0.0, 0.0]))
     task = GramTask(Clipping(centred, 5.0), Lattice.for_table(900, 4), constant=True)
     about = np.column_stack([rows.astype(np.float64) - centred.centres[:3], np.ones(900)])
     plain = replace(centred, centres=np.zeros(4))
