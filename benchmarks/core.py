@@ -1,8 +1,8 @@
 """Speed of the core, as ratios to a reference in the same run.
 
-One full scan (map, clip, round, check, Gram) and a whole release by the default method against plain
-``X.T @ X``, and the noise sampler beside OpenDP's. What runs in one thread is measured in CPU time, which
-other processes disturb least. Writes ``benchmarks/results/core.csv``.
+One scan of every query that the default asks, alone and together, and a whole release by the default method,
+all against plain ``X.T @ X``; and the noise sampler beside OpenDP's. What runs in one thread is measured in
+CPU time, which other processes disturb least. Writes ``benchmarks/results/core.csv``.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import opendp.prelude as opendp
 from threadpoolctl import threadpool_limits
 
-from dpcov.core import (
-    Clipping,
-    OSEntropy,
-)
-from dpcov.core.lattice import Lattice
+from dpcov.core import Clipping, Gram, NormHistogram, OSEntropy, Query, Rule, SeededBits
 from dpcov.core.noise import rounded_gaussian
-from dpcov.core.queries.gram import GramTask
-from dpcov.maps import integer_map
+from dpcov.core.queries.joint import JointTask
+from dpcov.core.query import Table
+from dpcov.core.tasks import RowTask
+from dpcov.maps import identity_map, integer_map
+from dpcov.methods.whitening.norms import fine_grid, wide_grid
+from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.sources import ArraySource
 
 RESULTS = Path(__file__).parent / "results" / "core.csv"
-SHAPES = {10: 1 << 20, 50: 1 << 18, 200: 1 << 16, 1000: 1 << 14}
+SHAPES = {10: 400_000, 50: 400_000, 200: 200_000, 1000: 20_000}
 LIMITS = {10: 5.0, 50: 2.8, 200: 2.2, 1000: 2.5}
 RELEASES = {(400_000, 10): 25.0, (400_000, 50): 9.0, (200_000, 200): 9.0}
 
@@ -43,29 +45,67 @@ def seconds(action: Callable[[], object], clock: Callable[[], float] = time.perf
     return clock() - begin
 
 
-def scan_ratios(n_columns: int, n_rows: int, repeats: int = 9) -> dict[str, float]:
-    """Compare a scan with a plain product, alternating so that both see the same machine."""
+def scan_tasks(n_rows: int, n_columns: int) -> dict[str, RowTask]:
+    """Return what a scan of each kind of question runs: `gram` first, then others, alone and together."""
     rng = np.random.default_rng(n_columns)
-    table = rng.normal(size=(n_rows, n_columns))
-    lattice_map = integer_map(rng.normal(size=(n_columns, n_columns)))
-    radius = float(2 * n_columns)
-    task = GramTask(Clipping(lattice_map, radius), Lattice.for_table(n_rows, n_columns), constant=False)
+    forms = rng.normal(size=(n_columns, n_columns))
+    lattice_map = integer_map(forms)
+    centres = np.append(rng.normal(size=n_columns - 1), 0.0)
+    centred = integer_map(forms, np.geomspace(1, 1e3, n_columns), centres)
+    table = Table.of_size(n_rows, n_columns, constant=False, in_memory=True)
+    bits = SeededBits(rng)
+
+    def gram(rule: Rule = Rule.SHRINK, every: int = 1) -> Query[Any]:
+        return Gram(Clipping(lattice_map, 2.0 * n_columns, rule), 1, "", every)
+
+    fine = NormHistogram(lattice_map, fine_grid(n_columns, n_rows), 1, "")
+    column = NormHistogram(identity_map(1), wide_grid(coarse=True), 1, "")
+    queries: dict[str, Sequence[Query[Any]]] = {
+        "gram": [gram()],
+        "gram, centred": [Gram(Clipping(centred, 2.0 * n_columns), 1, "")],
+        "gram of directions": [gram(Rule.DIRECTION)],
+        "gram of the tail": [gram(Rule.TAIL)],
+        "norms": [NormHistogram(lattice_map, wide_grid(), 1, "")],
+        "norms, fine": [fine],
+        "gram and norms": [gram(), fine],
+        "two grams": [gram(), gram(Rule.TAIL)],
+        "gram, 1 row in 8": [gram(every=8)],
+        "columns, 1 row in 8": [
+            PerColumn(tuple(range(n_columns)), (column,) * n_columns, "", every=8, alone=True)
+        ],
+    }
+    tasks = {name: [query.task(table, bits) for query in asked] for name, asked in queries.items()}
+    return {name: parts[0] if len(parts) == 1 else JointTask(tuple(parts)) for name, parts in tasks.items()}
+
+
+def scan_ratios(n_columns: int, n_rows: int, repeats: int = 7) -> dict[str, dict[str, float]]:
+    """Compare scans with a plain product, alternating so that all see the same machine."""
+    table = np.random.default_rng(n_columns).normal(size=(n_rows, n_columns))
+    tasks = scan_tasks(n_rows, n_columns)
     one, two = ArraySource(table, threads=1), ArraySource(table, threads=2)
-    plain, single, double, plain_double, single_wall = [], [], [], [], []
+    plain, plain_double, wall, double = [], [], [], []
+    single: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeats):
         with threadpool_limits(1, "blas"):
             plain.append(seconds(lambda: table.T @ table, time.process_time))
-        begin = time.perf_counter()
-        single.append(seconds(lambda: one.scan(task), time.process_time))
-        single_wall.append(time.perf_counter() - begin)
+        for name, task in tasks.items():
+            single[name].append(seconds(partial(one.scan, task), time.process_time))
+        wall.append(seconds(lambda: one.scan(tasks["gram"])))
         plain_double.append(seconds(lambda: table.T @ table))
-        double.append(seconds(lambda: two.scan(task)))
-    return {
-        "one thread": statistics.median(s / p for s, p in zip(single, plain, strict=True)),
-        "one thread, best": min(single) / min(plain),
-        "two threads": statistics.median(s / p for s, p in zip(double, plain_double, strict=True)),
-        "speed-up": statistics.median(s / d for s, d in zip(single_wall, double, strict=True)),
+        double.append(seconds(lambda: two.scan(tasks["gram"])))
+    found = {
+        name: {"one thread": _median_ratio(times, plain), "one thread, best": min(times) / min(plain)}
+        for name, times in single.items()
     }
+    found["gram"] |= {
+        "two threads": _median_ratio(double, plain_double),
+        "speed-up": _median_ratio(wall, double),
+    }
+    return found
+
+
+def _median_ratio(times: Sequence[float], references: Sequence[float]) -> float:
+    return statistics.median(time / reference for time, reference in zip(times, references, strict=True))
 
 
 def noise_nanoseconds(sigma_log2: int, count: int = 1 << 20) -> float:
@@ -135,14 +175,16 @@ def main() -> None:
     """Print and save all figures."""
     rows: list[dict[str, object]] = []
     print("One scan as a multiple of X.T @ X: CPU time of one thread, wall time of two")
-    print(f"{'d':>6}{'one thread':>12}{'best':>8}{'limit':>8}{'two threads':>13}{'speed-up 1->2':>15}")
+    print(
+        f"{'d':>6}  {'scan':<20}{'median':>8}{'best':>8}{'limit':>8}{'two threads':>13}{'speed-up 1->2':>15}"
+    )
     for d, n in SHAPES.items():
-        r = scan_ratios(d, n)
-        print(
-            f"{d:>6}{r['one thread']:>12.2f}{r['one thread, best']:>8.2f}{LIMITS[d]:>8.1f}"
-            f"{r['two threads']:>13.2f}{r['speed-up']:>15.2f}"
-        )
-        rows.append({"what": f"scan d={d}", **{k: round(v, 3) for k, v in r.items()}})
+        for name, r in scan_ratios(d, n).items():
+            line = f"{d:>6}  {name:<20}{r['one thread']:>8.2f}{r['one thread, best']:>8.2f}"
+            if name == "gram":
+                line += f"{LIMITS[d]:>8.1f}{r['two threads']:>13.2f}{r['speed-up']:>15.2f}"
+            print(line)
+            rows.append({"what": f"scan d={d}: {name}", **{k: round(v, 3) for k, v in r.items()}})
     print("\nGaussian noise, nanoseconds a sample (ours rounded, OpenDP's discrete)")
     print(f"{'sigma':>8}{'dpcov':>8}{'OpenDP':>10}{'ratio':>8}")
     for log2 in (10, 20, 30, 40):

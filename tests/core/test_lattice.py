@@ -34,6 +34,12 @@ def load(rows: NDArray[np.float64], lattice_map: LatticeMap) -> MappedRows:
     return mapped
 
 
+def test_rows_below_the_least_size_are_zero_also_beside_ordinary_ones_alone() -> None:
+    rows = np.array([[2.0**-961, 0.0], [2.0**-960, 0.0], [1.0, -2.0], [-(2.0**-1000), 2.0**-990]])
+    mapped = load(rows, identity_map(2))
+    assert (mapped.squares > 0).tolist() == [False, True, True, False]
+
+
 @given(st.integers(1, 10**12), st.integers(1, 2000))
 def test_the_grid_keeps_blocks_and_sums_exact(n_rows: int, n_columns: int) -> None:
     try:

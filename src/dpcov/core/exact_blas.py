@@ -42,46 +42,36 @@ def _foreign(name: str, arguments: int) -> Any:
 
 _dtrmm = _foreign("dtrmm", 11)
 _dsyrk = _foreign("dsyrk", 10)
+_dgemm = _foreign("dgemm", 13)
+# Of up to so many columns, OpenBLAS is faster with the whole product than with half of it.
+_FEW_COLUMNS = 11
 
 
 def apply_triangular(lower: NDArray[np.float64], block: NDArray[np.float64]) -> None:
-    """Replace `block` by ``lower @ block``.
-
-    Parameters
-    ----------
-    lower : ndarray, shape (d, d), Fortran order
-        Lower triangular.
-    block : ndarray, shape (d, rows), C order
-        One row of the table a column.
-    """
+    """Replace `block`, one row of the table a column, by ``lower @ block``; C order, `lower` in Fortran's."""
     d, rows = block.shape
     if not rows:
         return
-    columns, length = _INT(d), _INT(rows)
+    columns, length = ctypes.byref(_INT(d)), ctypes.byref(_INT(rows))
     # Fortran reads the block as its transpose, so the map acts from the right, transposed.
     _dtrmm(
-        b"R", b"L", b"T", b"N", ctypes.byref(length), ctypes.byref(columns), _ONE,
-        lower.ctypes.data, ctypes.byref(columns), block.ctypes.data, ctypes.byref(length),
+        b"R", b"L", b"T", b"N", length, columns, _ONE, lower.ctypes.data, columns, block.ctypes.data, length
     )  # fmt: skip
 
 
 def add_gram(total: NDArray[np.float64], block: NDArray[np.float64]) -> None:
-    """Add ``block @ block.T`` to the upper triangle of `total`.
-
-    Parameters
-    ----------
-    total : ndarray, shape (d, d), C order
-        Only its upper triangle is used.
-    block : ndarray, shape (d, rows), C order
-    """
+    """Add ``block @ block.T`` to the upper triangle of `total`, and perhaps to the lower; both in C order."""
     d, rows = block.shape
     if not rows:
         return
-    columns, length = _INT(d), _INT(rows)
-    _dsyrk(
-        b"L", b"T", ctypes.byref(columns), ctypes.byref(length), _ONE, block.ctypes.data,
-        ctypes.byref(length), _ONE, total.ctypes.data, ctypes.byref(columns),
-    )  # fmt: skip
+    columns, length = ctypes.byref(_INT(d)), ctypes.byref(_INT(rows))
+    place, sums = block.ctypes.data, total.ctypes.data
+    if d <= _FEW_COLUMNS:
+        _dgemm(
+            b"T", b"N", columns, columns, length, _ONE, place, length, place, length, _ONE, sums, columns
+        )  # fmt: skip
+    else:
+        _dsyrk(b"L", b"T", columns, length, _ONE, place, length, _ONE, sums, columns)
 
 
 @lru_cache(maxsize=1)
@@ -96,14 +86,14 @@ def check_blas() -> None:
     block, lower = numbers[:, :64], np.tril(numbers[:, 64:])
     product = block.astype(np.float64)
     apply_triangular(np.asfortranarray(lower.astype(np.float64)), product)
-    total = np.zeros((37, 37))
-    add_gram(total, block.astype(np.float64))
-    exact_product = lower.astype(object) @ block.astype(object)
-    exact_gram = block.astype(object) @ block.T.astype(object)
-    if not (
-        (product.astype(np.int64).astype(object) == exact_product).all()
-        and (np.triu(total.astype(np.int64)).astype(object) == np.triu(exact_gram)).all()
-    ):
+    exact = (product.astype(np.int64) == lower.astype(object) @ block.astype(object)).all()
+    for columns in (37, _FEW_COLUMNS):
+        total, part = np.zeros((columns, columns)), block[:columns]
+        add_gram(total, part.astype(np.float64))
+        exact &= (
+            np.triu(total.astype(np.int64)) == np.triu(part.astype(object) @ part.T.astype(object))
+        ).all()
+    if not exact:
         raise ExactnessError(
             "The BLAS that SciPy uses here does not compute float64 products exactly, which the privacy "
             "guarantee rests on. Use a BLAS with IEEE float64 arithmetic, such as OpenBLAS."

@@ -151,45 +151,37 @@ def entry_bits(d: int, norm_log2: int) -> int:
     return (2 * norm_log2 - (d - 1).bit_length()) // 2
 
 
-def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray[np.int32]:
-    """Round each row of the table to integers with a squared norm of at most 4^norm_log2, in place.
+def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray[np.int64]:
+    """Round each row of the table, one a column, to integers with a squared norm of at most 4^norm_log2.
 
-    Parameters
-    ----------
-    x : ndarray, shape (d, rows)
-        One row of the table a column.
-    norm_log2 : int
-        Bounds the result.
-    least : float
-        Rows whose largest entry is smaller than this, infinite or NaN become zero.
-
-    Returns
-    -------
-    ndarray of int32, shape (rows,)
-        The exponents e: each row was about its integers times 2^e.
+    In place. Rows whose largest entry is below `least`, infinite or NaN become zero. Returns the exponents e:
+    each row was about its integers times 2^e.
     """
     entry_log2 = entry_bits(len(x), norm_log2)
-    largest = np.maximum(np.maximum.reduce(x, axis=0), -np.minimum.reduce(x, axis=0))
-    hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
-    if len(hostile):
+    largest = np.maximum.reduce(x, axis=0)
+    np.maximum(largest, -np.minimum.reduce(x, axis=0), out=largest)
+    # A NaN among them fails both comparisons.
+    if not (largest.min(initial=np.inf) >= least and largest.max(initial=0.0) < np.inf):
+        hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
         largest[hostile] = 1.0
         x[:, hostile] = 0.0
-    # The exponent that frexp gives, of normal positive numbers.
-    exponent: NDArray[np.int64] = (largest.view(np.int64) >> 52) - (1022 + entry_log2)
-    x *= _power_of_two(-exponent)
+    # As the bits of normal positive numbers have it: 1022 more than frexp gives.
+    exponent: NDArray[np.int64] = largest.view(np.int64) >> 52
+    x *= _from_exponent_bits(2045 + entry_log2 - exponent)
     np.rint(x, out=x)
-    return exponent.astype(np.int32)
+    exponent -= 1022 + entry_log2
+    return exponent
 
 
-def _power_of_two(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return 2^exponent for exponents from -1022 to 1023: ldexp takes ten times as long."""
-    return ((exponent + 1023) << 52).view(np.float64)
+def _from_exponent_bits(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 2^(exponent - 1023) for exponents from 1 to 2046: ldexp takes ten times as long."""
+    return (exponent << 52).view(np.float64)
 
 
-def times_power(length: float, exponent: NDArray[np.int32]) -> NDArray[np.float64]:
+def times_power(length: float, exponent: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return ``length 2^exponent``; where float64 has no such number, about the least or the greatest."""
     mantissa, own = math.frexp(length)
-    return mantissa * _power_of_two(np.clip(exponent.astype(np.int64) + own, -1022, 1023))
+    return mantissa * _from_exponent_bits((exponent + (own + 1023)).clip(1, 2046))
 
 
 class MappedRows:
@@ -237,15 +229,18 @@ class MappedRows:
             # In tiles: a row-major table is then read once from memory, not once a column.
             tile = max(_LEAST_TILE, _TILE_ENTRIES // d)
             for first in range(0, rows, tile):
-                last = first + tile
-                np.copyto(x[:own, first:last], block[:, first:last], casting="unsafe")
+                source, target = block[:, first : first + tile], x[:own, first : first + tile]
+                if self._centres is None:
+                    np.copyto(target, source, casting="unsafe")
+                else:
+                    np.subtract(source, self._centres[:own], target, dtype=np.float64, casting="unsafe")
         else:
             for target, column in zip(x[:own], block, strict=True):
                 np.copyto(target, column, casting="unsafe")
+            if self._centres is not None:
+                x[:own] -= self._centres[:own]
         if constant:
             x[own] = 1.0
-        if self._centres is not None:
-            x -= self._centres
         if self._column_scale is not None:
             x *= self._column_scale
         self.shift = _round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)
@@ -267,6 +262,8 @@ class MappedRows:
         self.values *= factor
         np.rint(self.values, out=self.values)
         squares: NDArray[np.float64] = np.einsum("ij,ij->j", self.values, self.values)
+        if units is None and squares.max(initial=0.0) <= float(bound * bound):
+            return squares
         kept = squares <= float(bound * bound)
         if units is not None:
             sums = units.add_up(np.where(kept, squares, float(bound * bound + 1)).astype(np.int64))

@@ -21,7 +21,7 @@ Report = Callable[[int], None]
 """Called with the number of rows just read, by a source in memory: others may be cut by private values."""
 
 # No powers of two: columns that lie a power of two apart compete for the same cache lines.
-_BLOCK_ENTRIES = 200_000
+_BLOCK_ENTRIES = 140_000
 _SHORTEST_BLOCK = 488
 _LONGEST_BLOCK = 8168
 

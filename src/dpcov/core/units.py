@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -50,16 +51,13 @@ class Units:
     even: bool = False
 
     def __post_init__(self) -> None:
-        counts = np.diff(self.ends, prepend=0)
-        if len(counts) == 0 or (counts < 0).any():
+        if len(self.ends) == 0 or (self.counts < 0).any():
             raise ArgumentError("units must have ends in ascending order, and be at least one.")
-        object.__setattr__(self, "_counts", counts)
 
-    @property
+    @cached_property
     def counts(self) -> NDArray[np.int64]:
         """How many rows each unit has."""
-        counts: NDArray[np.int64] = self._counts  # type: ignore[attr-defined]
-        return counts
+        return np.diff(self.ends, prepend=0)
 
     @property
     def too_long(self) -> NDArray[np.bool_]:
@@ -82,20 +80,20 @@ class Units:
         return np.diff(running[self.ends], prepend=0)
 
     def joint(
-        self, squares: NDArray[np.float64], shift: NDArray[np.int32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        self, squares: NDArray[np.float64], shift: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return s and e for each unit: its joint squared length is s 4^e.
 
         Parameters
         ----------
         squares : ndarray of float64, shape (rows,)
             Integers of at most 2^52.
-        shift : ndarray of int32, shape (rows,)
+        shift : ndarray of int64, shape (rows,)
             A row has the squared length ``squares 4^shift``.
         """
         own = np.where(squares > 0, shift, _LEAST_EXPONENT)
         filled = self.counts > 0
-        exponent = np.full(len(self.ends), _LEAST_EXPONENT, dtype=np.int32)
+        exponent = np.full(len(self.ends), _LEAST_EXPONENT)
         if filled.any():
             exponent[filled] = np.maximum.reduceat(own, (self.ends - self.counts)[filled])
         exponent[exponent == _LEAST_EXPONENT] = 0
@@ -106,13 +104,13 @@ class Units:
         return np.where(self.too_long, 0.0, joint), exponent
 
     def row_factors(
-        self, factor: NDArray[np.float64], shift: NDArray[np.int32], exponent: NDArray[np.int32]
+        self, factor: NDArray[np.float64], shift: NDArray[np.int64], exponent: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return for every row the factor of its unit, for rows in units of their own exponents."""
         factors: NDArray[np.float64] = np.ldexp(self.spread(factor), self._below(shift, exponent))
         return factors
 
-    def _below(self, shift: NDArray[np.int32], exponent: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _below(self, shift: NDArray[np.int64], exponent: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return how far the exponent of each row is below that of its unit, for zero rows 0 or below."""
         below: NDArray[np.int32] = np.clip(shift - self.spread(exponent), _SMALLEST_SHARE, 0).astype(np.int32)
         return below

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpcov.core.exact_blas import add_gram, check_blas
-from dpcov.core.lattice import Lattice
+from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.queries.gram import Clipping, GramTask, Rule
 from dpcov.maps import integer_map
 from dpcov.sources import ArraySource
@@ -100,6 +101,46 @@ def test_beyond_2_to_the_53_the_sum_is_no_longer_exact() -> None:
 
 def test_this_machines_blas_is_exact() -> None:
     check_blas()
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 11, 12, 40])
+def test_products_of_few_and_of_many_columns_are_what_python_integers_give(d: int) -> None:
+    # Two products are in use, up to 11 columns and beyond. Squares of 30 bits, 8000 of them: close to 2^53.
+    block = np.random.default_rng(d).integers(-(2**20), 2**20, size=(d, 8000))
+    total = np.full((d, d), 3.0)
+    add_gram(total, block.astype(np.float64))
+    exact = block.astype(object) @ block.T.astype(object) + 3
+    assert exact.max() > 2**50
+    assert (np.triu(total.astype(np.int64)) == np.triu(exact)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "longdouble", "int64", "uint8", "bool"])
+def test_values_of_other_types_become_float64_before_centres_are_subtracted(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(900, 3)) * 3).astype(dtype)
+    if dtype == "longdouble":
+        # As float64 this is the centre.
+        rows[:, 1] = np.longdouble(-1e11) + np.longdouble(2) ** -19
+    coefficients = np.tri(4) * [1e3, 1e6, 1e3, 1e3]
+    centred = LatticeMap(coefficients, 1e3, np.array([0, 0, -9, 0]), np.array([0.3, -1e11, 0.0, 0.0]))
+    task = GramTask(Clipping(centred, 5.0), Lattice.for_table(900, 4), constant=True)
+    about = np.column_stack([rows.astype(np.float64) - centred.centres[:3], np.ones(900)])
+    plain = replace(centred, centres=np.zeros(4))
+    expected = reference.gram(about, Clipping(plain, 5.0), Lattice.for_table(900, 4))
+    for block in (rows.T, [np.ascontiguousarray(column) for column in rows.T]):
+        worker = task.worker()
+        worker.add(block, 0)
+        assert worker.total().tolist() == expected
+    assert scan(rows, task).tolist() == expected
+    assert scan(np.asfortranarray(rows), task).tolist() == expected
+
+
+def test_a_scan_leaves_numpys_buffer_as_it_was() -> None:
+    task = GramTask(clippings(7)[0], Lattice.for_table(3000, 7), constant=False)
+    with np.errstate():
+        np.setbufsize(4096)
+        scan(table(), task)
+        assert np.getbufsize() == 4096
 
 
 @given(

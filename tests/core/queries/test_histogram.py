@@ -4,11 +4,13 @@ import math
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
+import pytest
 from helpers import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpcov.core import ArgumentError
 from dpcov.core.lattice import LatticeMap
 from dpcov.core.queries.histogram import LogNormGrid, LogNormTask
 from dpcov.maps import identity_map, integer_map
@@ -34,6 +36,34 @@ def test_every_row_falls_into_the_bin_of_its_norm() -> None:
         assert np.abs(edges[np.abs(edges - norm).argmin()] / norm - 1) > 1e-9
         expected[np.searchsorted(edges, norm, side="right")] += 1
     assert (counts(rows, lattice_map) == expected).all()
+
+
+@pytest.mark.parametrize("halves", [1, 2, 3, 8, 128])
+def test_bins_within_a_doubling_are_what_single_comparisons_give(halves: int) -> None:
+    grid = LogNormGrid(lowest=-3, highest=4, halves=halves)
+    rng = np.random.default_rng(halves)
+    # Edges themselves as well, and numbers beside them: squares of norms 2^(k / (2 halves)).
+    edges = np.exp2(np.arange(1, halves) / halves - 1)
+    squares = np.concatenate([
+        [0.0, 1.0, 2.0, 2.0**52], np.exp2(rng.uniform(0, 52, 500)),
+        edges * 2.0**20, np.nextafter(edges, 0) * 2.0**20, np.nextafter(edges, 2) * 2.0**20,
+    ])  # fmt: skip
+    exponent = rng.integers(-30, 5, size=len(squares))
+    exponent[0] = 2000  # a zero row, whatever its exponent
+    expected = []
+    for square, own in zip(squares.tolist(), exponent.tolist(), strict=True):
+        mantissa, doubling = math.frexp(square)
+        # Doubling k of the square begins at 2^(k - 1) of it.
+        within = sum(mantissa >= edge for edge in edges.tolist())
+        index = halves * (doubling - 1 + 2 * own - 2 * grid.lowest) + within + 1
+        expected.append(min(max(index, 0), grid.n_bins - 1) if square else 0)
+    assert grid.locate(squares, exponent).tolist() == expected
+    assert len(set(expected)) > 10
+
+
+def test_more_bins_than_can_be_told_apart_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="1 to 128 halves"):
+        LogNormGrid(lowest=0, highest=1, halves=129)
 
 
 def test_edges_belong_to_the_bin_above() -> None:

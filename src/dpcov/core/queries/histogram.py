@@ -23,6 +23,9 @@ from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
 
+_MANTISSA = (1 << 52) - 1
+_MOST_HALVES = 128  # so that int8 counts the edges within one
+
 
 @dataclass(frozen=True)
 class LogNormGrid:
@@ -39,8 +42,8 @@ class LogNormGrid:
     def __post_init__(self) -> None:
         if not all(isinstance(number, int) for number in (self.lowest, self.highest, self.halves)):
             raise ArgumentError("grid must be made of whole numbers.")
-        if self.highest <= self.lowest or self.halves < 1:
-            raise ArgumentError("grid must have a highest exponent above its lowest, and halves >= 1.")
+        if self.highest <= self.lowest or not 1 <= self.halves <= _MOST_HALVES:
+            raise ArgumentError("grid must have a highest exponent above its lowest, and 1 to 128 halves.")
 
     @property
     def n_bins(self) -> int:
@@ -54,14 +57,22 @@ class LogNormGrid:
             edges: NDArray[np.float64] = np.exp2(self.lowest + steps)
         return edges
 
-    def locate(self, squares: NDArray[np.float64], exponent: NDArray[np.int32]) -> NDArray[np.int64]:
+    def locate(self, squares: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the bin of the norm ``sqrt(squares * 4^exponent)``, from comparisons alone."""
         # The bits of a positive float64: its doubling, and where it lies within that.
-        bits, mantissa = squares.view(np.int64), (1 << 52) - 1
-        index = self.halves * ((bits >> 52) - 1023 + 2 * exponent.astype(np.int64) - 2 * self.lowest) + 1
-        for edge in np.exp2(np.arange(1, self.halves) / self.halves - 1).view(np.int64) & mantissa:
-            index += (bits & mantissa) >= edge
-        return np.where(squares > 0, np.clip(index, 0, self.n_bins - 1), 0)
+        bits = squares.view(np.int64)
+        index = (bits >> 52) + 2 * exponent
+        index *= self.halves
+        index += 1 - self.halves * (1023 + 2 * self.lowest)
+        if self.halves > 1:
+            fraction, passed = bits & _MANTISSA, np.zeros(len(bits), dtype=np.int8)
+            for edge in np.exp2(np.arange(1, self.halves) / self.halves - 1).view(np.int64) & _MANTISSA:
+                passed += (fraction >= edge).view(np.int8)
+            index += passed
+        index.clip(0, self.n_bins - 1, out=index)
+        if squares.min(initial=1.0) <= 0:
+            index[squares <= 0] = 0
+        return index
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,13 @@ class MappedWorker:
 def _add_mapped(workers: list[MappedWorker], block: Block, units: Units | None) -> None:
     # Warnings would tell about rows.
     with np.errstate(all="ignore"):
-        workers[0].mapped.load(block, constant=workers[0].constant)
+        # Numpy copies as many factors of rows as fit into a larger buffer. The context restores its size.
+        np.setbufsize(256)
+        mapped = workers[0].mapped
+        mapped.load(block, constant=workers[0].constant)
+        values = mapped.values
         for worker in workers:
+            mapped.values = values.copy() if worker.overwrites and worker is not workers[-1] else values
             worker.add_mapped(units)
 
 
@@ -86,18 +91,14 @@ class _JointWorker:
     def __init__(self, task: JointTask) -> None:
         self._workers = [part.worker() for part in task.tasks]
         self._others = [worker for worker in self._workers if not isinstance(worker, MappedWorker)]
-        self._shared: list[list[MappedWorker]] = []
         mapped = [worker for worker in self._workers if isinstance(worker, MappedWorker)]
-        shareable: dict[object, list[MappedWorker]] = {}
-        # Who overwrites rows comes last among those that share them.
+        shared: dict[object, list[MappedWorker]] = {}
+        # Of those that overwrite rows, the last one needs no copy of them.
         for worker in sorted(mapped, key=lambda worker: worker.overwrites):
-            group = shareable.setdefault(worker.frame, [])
-            if not group:
-                self._shared.append(group)
-            if worker.overwrites:
-                del shareable[worker.frame]
+            group = shared.setdefault(worker.frame, [])
             group.append(worker)
             worker.mapped = group[0].mapped
+        self._shared = list(shared.values())
 
     def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         for group in self._shared:
