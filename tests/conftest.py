@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dpcov.core import OSEntropy, SeededBits
+from dpcov.sources import _table
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,10 +38,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Draw the same noise each time, but in audits and where the entropy itself is tested."""
+    """Draw the same noise each time, in one thread, but in audits and where the entropy itself is tested."""
     if any(map(item.get_closest_marker, ("audit", "os_entropy"))):
         return (yield)
-    with same_noise(item.nodeid):
+    with same_noise(item.nodeid), pytest.MonkeyPatch.context() as patch:
+        if "sources" not in item.path.parts:
+            # Processes that test share the cores: threads of scans would fight over them. Bits are the same.
+            patch.setattr(_table, "available_threads", lambda: 1)
         return (yield)
 
 

@@ -47,7 +47,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(map(str, folders)),
         "spark.python.daemon.module": "helpers.spark_daemon",
         # Jobs are so small that compiling them takes longer than they do.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-BytecodeVerificationRemote",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
