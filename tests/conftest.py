@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
         derandomize=config.option.markexpr != "audit",
     )
     settings.load_profile("dpcov")
-    # Modules and tests are there to stay: looking for garbage among them takes a quarter of the time of collecting.
+    # Modules and tests are there to stay: looking for garbage among them is a quarter of collecting.
     gc.disable()
 
 

@@ -271,7 +271,7 @@ def test_kinds_give_the_same_bits_as_elsewhere(spark: SparkSession) -> None:
         "region": ["east", " south", None],
         "late": ["perhaps", "f", None],
         "day": [dt.date(1969, 12, 31), dt.date(2024, 3, 1), None],
-        "visit": [dt.datetime(1969, 12, 31, 23, 0, tzinfo=dt.UTC), dt.datetime(2024, 3, 1, tzinfo=dt.UTC), None],
+        "visit": [dt.datetime(1969, 12, 31, 23, tzinfo=dt.UTC), dt.datetime(2024, 3, 1, tzinfo=dt.UTC), None],
         "wage": ["about 7", "NA", "-2"],
         "code": [2, 3, None],
     }

@@ -280,7 +280,8 @@ def test_bad_options_are_refused_before_anything_is_spent(options: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("value", "n_rows"), [(0.0, 5000), (7.0, 5000), (-1e9, 5000), (1e-30, 5000), (7.0, 50_000), (-1e9, 50_000)]
+    ("value", "n_rows"),
+    [(0.0, 5000), (7.0, 5000), (-1e9, 5000), (1e-30, 5000), (7.0, 50_000), (-1e9, 50_000)],
 )
 def test_a_column_with_one_value_costs_the_others_nothing(value: float, n_rows: int) -> None:
     rows = np.random.default_rng(0).normal(size=(n_rows, 3)) * [2.0, 5.0, 1.0] + [1.0, -3.0, 0.0]
