@@ -43,7 +43,7 @@ def test_intervals_cover_in_few_releases(coverage: ModuleType, case: str) -> Non
         share = np.mean([outcome[question].held.mean() for outcome in answered])
         # Entries of one release agree, so about 20 independent trials at worst: a true 0.95 falls below
         # 0.8 once in 390 (binomial). Half the width covers 0.67.
-        assert share > 0.8, question
+        assert share >= 0.8, question
 
 
 def test_half_the_width_would_not_pass(coverage: ModuleType) -> None:
