@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dpcov.core import OSEntropy, SeededBits
+from dpcov.sources import _table
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,14 +26,25 @@ def pytest_configure(config: pytest.Config) -> None:
         derandomize=config.option.markexpr != "audit",
     )
     settings.load_profile("dpcov")
+    # Modules and tests are there to stay: looking for garbage among them is a quarter of collecting.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but never among what was collected."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Draw the same noise each time, but in audits and where the entropy itself is tested."""
+    """Draw the same noise each time, in one thread, but in audits and where the entropy itself is tested."""
     if any(map(item.get_closest_marker, ("audit", "os_entropy"))):
         return (yield)
-    with same_noise(item.nodeid):
+    with same_noise(item.nodeid), pytest.MonkeyPatch.context() as patch:
+        if "sources" not in item.path.parts:
+            # Processes that test share the cores: threads of scans would fight over them. Bits are the same.
+            patch.setattr(_table, "available_threads", lambda: 1)
         return (yield)
 
 

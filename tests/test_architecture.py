@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,13 @@ FLOAT_GENERATORS = {
 }  # fmt: skip
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -86,7 +92,7 @@ def test_queries_of_the_rivals_see_the_core_and_queries_only(path: Path) -> None
 def looks_at_rows(path: Path) -> set[str]:
     """The classes and functions of `path` that take blocks of rows."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             if any(a.arg == "block" or "Block" in ast.unparse(a.annotation or a) for a in arguments):
@@ -96,7 +102,7 @@ def looks_at_rows(path: Path) -> set[str]:
 
 def attribute_calls(path: Path, name: str) -> list[str]:
     """What `path` calls an attribute called `name` of."""
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [node.func for node in ast.walk(parsed(path.read_text())) if isinstance(node, ast.Call)]
     return [
         ast.unparse(call.value) for call in calls if isinstance(call, ast.Attribute) and call.attr == name
     ]
@@ -118,7 +124,7 @@ def test_the_curator_alone_holds_the_rows_charges_and_scans(path: Path) -> None:
         assert attribute_calls(path, "scan") == ["self._source"]
         return
     held = {"_source", "_table"}
-    touched = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)]
+    touched = [node for node in ast.walk(parsed(path.read_text())) if isinstance(node, ast.Attribute)]
     assert not [node for node in touched if node.attr in held and "curator" in ast.unparse(node.value)]
     if place(path) == "ledger/budget.py":
         assert attribute_calls(path, "charge") == ["super()", "self._ledger"]
@@ -130,7 +136,7 @@ def test_the_curator_alone_holds_the_rows_charges_and_scans(path: Path) -> None:
 
 @pytest.mark.parametrize("path", files("."), ids=place)
 def test_what_queries_remember_is_read_in_queries_only(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+    tree = parsed(path.read_text())
     reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "memory"]
     assert not reads or "queries" in path.relative_to(ROOT).parts
 
@@ -192,7 +198,7 @@ def test_theory_sees_public_names_of_the_core_only_and_no_curator(path: Path) ->
 
 @pytest.mark.parametrize("path", [*files("core"), *QUERIES, *ESTIMATORS], ids=place)
 def test_no_float_generator_makes_noise(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+    tree = parsed(path.read_text())
     calls = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert not {call.attr for call in calls if isinstance(call, ast.Attribute)} & FLOAT_GENERATORS
     assert not {name for name in imports(path) if name.split(".")[0] in {"random", "secrets"}}
@@ -201,7 +207,7 @@ def test_no_float_generator_makes_noise(path: Path) -> None:
 @pytest.mark.parametrize("path", [*files("core"), *QUERIES], ids=place)
 def test_core_and_queries_print_log_and_warn_nothing(path: Path) -> None:
     assert not {name for name in imports(path) if name.split(".")[0] in {"logging", "warnings"}}
-    calls = {node.func.id for node in ast.walk(ast.parse(path.read_text()))
+    calls = {node.func.id for node in ast.walk(parsed(path.read_text()))
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}  # fmt: skip
     assert "print" not in calls
 

@@ -125,11 +125,7 @@ def test_help_and_version() -> None:
 
 
 def test_a_real_shell_runs_the_same(shell: Shell) -> None:
-    for line in (
-        "dpcov --help",
-        "dpcov plan --rows 10 --columns 3 --rho 1 --json",
-        "dpcov ledger show no.db",
-    ):
+    for line in ("dpcov plan --rows 10 --columns 3 --rho 1 --json", "dpcov ledger show no.db"):
         shown = shell(line)
         assert Finished(shown.returncode, shown.stdout, shown.stderr) == run(line)
 

@@ -173,7 +173,7 @@ def test_values_on_a_boundary_are_shared_in_the_right_proportion(strip: int) -> 
     with localcontext(prec=100):
         end = exact_cumulative()[strip] * 2**_STRIP_BITS
         value, share = floor_of(end), float(end - floor_of(end))
-    count = 500
+    count = 250
     chosen = _choose_strips(seeded(), _strips(), np.full(count, value, dtype=np.uint64))
     below = int((chosen <= strip).sum())
     assert 0 < below < count

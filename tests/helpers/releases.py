@@ -47,8 +47,8 @@ def hidden_release() -> dpcov.Release:
 def hundred_release() -> dpcov.Release:
     """A hundred columns of ten kinds, in mixed order."""
     rng = np.random.default_rng(8)
-    kinds = rng.normal(size=(20_000, 10))
+    kinds = rng.normal(size=(5000, 10))
     order = rng.permutation(100)
-    rows = (rng.normal(size=(20_000, 100)) + np.repeat(kinds, 10, axis=1))[:, order]
+    rows = (rng.normal(size=(5000, 100)) + np.repeat(kinds, 10, axis=1))[:, order]
     names = [f"question_{i // 10:02}_item_{i % 10}" for i in order]
-    return dpcov.release(rows, rho=1, columns=names, method="gaussian", radius=20.0, progress=False)
+    return dpcov.release(rows, rho=16, columns=names, method="gaussian", radius=20.0, progress=False)

@@ -61,16 +61,17 @@ def test_p_values_and_intervals_agree() -> None:
 
 
 def test_p_values_of_zero_coefficients_are_even(fits: list[dpcov.Regression]) -> None:
-    p_values = np.array([fit.coefficients.p_values() for fit in fits])
+    runs = RUNS // 2
+    p_values = np.array([fit.coefficients.p_values() for fit in fits[:runs]])
     for level in (0.05, 0.5):
         shares = (p_values < level).mean(axis=0)
         for zero in (1, 2):
-            assert abs(shares[zero] - level) < six_deviations(level, RUNS)
+            assert abs(shares[zero] - level) < six_deviations(level, runs)
         # The coefficient that is there is found.
         assert shares[0] > 0.99
     # Half the standard error would reject a third of what is true.
     halved = 2 * norm.sf(2 * norm.isf(p_values[:, 1] / 2))
-    assert (halved < 0.05).mean() > 0.05 + six_deviations(0.05, RUNS)
+    assert (halved < 0.05).mean() > 0.05 + six_deviations(0.05, runs)
 
 
 def test_a_joint_test_rejects_what_is_true_as_often_as_it_says(fits: list[dpcov.Regression]) -> None:
@@ -109,15 +110,15 @@ def test_so_it_is_where_clipping_has_long_tails() -> None:
 
 
 def test_the_covariance_of_coefficients_is_that_of_repeated_releases() -> None:
-    table = null_table()
-    fits = [noisy(seed, table, 0.005).regress("y", on=["a", "b", "c"]) for seed in range(RUNS)]
+    table, runs = null_table(), RUNS // 2
+    fits = [noisy(seed, table, 0.005).regress("y", on=["a", "b", "c"]) for seed in range(runs)]
     found = np.cov(np.array([fit.coefficients.values for fit in fits]).T)
     claimed = np.mean([fit.covariance for fit in fits], axis=0)
     scale = np.sqrt(np.diag(claimed))
-    # Entries of a sample covariance are off by less than 6 sqrt(2 / 1000) of the scale.
-    assert np.abs((found - claimed) / np.outer(scale, scale)).max() < 6 * math.sqrt(2 / RUNS)
+    # Entries of a sample covariance are off by less than 6 sqrt(2 / 500) of the scale.
+    assert np.abs((found - claimed) / np.outer(scale, scale)).max() < 6 * math.sqrt(2 / runs)
     correlations = claimed / np.outer(scale, scale)
-    assert np.abs(correlations - np.eye(4)).max() > 6 * math.sqrt(2 / RUNS)
+    assert np.abs(correlations - np.eye(4)).max() > 6 * math.sqrt(2 / runs)
     np.testing.assert_allclose(
         np.sqrt(np.diag(fits[0].covariance)), fits[0].coefficients.standard_error, rtol=1e-6
     )
@@ -125,7 +126,7 @@ def test_the_covariance_of_coefficients_is_that_of_repeated_releases() -> None:
 
 def test_with_sampling_the_population_is_tested() -> None:
     """Tables are drawn anew, from a population in which b and c do nothing."""
-    rng, runs = np.random.default_rng(1), RUNS // 2
+    rng, runs = np.random.default_rng(1), RUNS // 4
     alone, jointly, without = [], [], []
     for seed in range(runs):
         predictors = rng.standard_normal((400, 3)) @ MIX

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -87,6 +88,12 @@ class Visit:
         return colour
 
 
+@pytest.fixture(scope="module")
+def visits(browser: Browser, pages: dict[str, Path]) -> Callable[[str], Visit]:
+    """Pages that are opened once, for tests that change nothing of them."""
+    return cache(lambda name: Visit(browser, pages[name], color_scheme="light"))
+
+
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     [
@@ -137,8 +144,8 @@ def test_a_first_column_stays_while_a_table_is_moved(browser: Browser, pages: di
 
 
 @pytest.mark.parametrize("name", ["normal", "hidden", "hundred", "wide"])
-def test_figures_are_drawn(browser: Browser, pages: dict[str, Path], name: str) -> None:
-    visit = Visit(browser, pages[name])
+def test_figures_are_drawn(visits: Callable[[str], Visit], name: str) -> None:
+    visit = visits(name)
     for figure in ("spectrum", "heatmap"):
         box = visit.page.locator(f"#{figure}").bounding_box()
         assert box is not None
@@ -148,7 +155,6 @@ def test_figures_are_drawn(browser: Browser, pages: dict[str, Path], name: str) 
     assert visit.page.locator("#column-table tbody tr").count() == {"normal": 5, "hidden": 8}.get(
         name, 100 if name == "hundred" else 500
     )
-    visit.page.close()
 
 
 def test_a_release_of_nothing_promises_nothing(browser: Browser, pages: dict[str, Path]) -> None:
@@ -188,8 +194,8 @@ def test_a_hundred_columns_can_be_read(browser: Browser, pages: dict[str, Path])
     page.close()
 
 
-def test_the_heatmap_is_drawn_in_the_right_places(browser: Browser, pages: dict[str, Path]) -> None:
-    visit = Visit(browser, pages["wide"], color_scheme="light")
+def test_the_heatmap_is_drawn_in_the_right_places(visits: Callable[[str], Visit]) -> None:
+    visit = visits("wide")
     box = visit.page.locator("#heatmap-cells").bounding_box()
     assert box is not None
     reading = visit.page.locator("#reading")
@@ -218,7 +224,6 @@ def test_the_heatmap_is_drawn_in_the_right_places(browser: Browser, pages: dict[
     assert inside[0] > inside[2] + 50
     assert inside[3] > visit.page.evaluate("pixel(220, 7)")[3]
     assert visit.page.evaluate("pixel(499, 499)") == [196, 60, 40, 255]
-    visit.page.close()
 
 
 def test_search_sort_and_theme(browser: Browser, pages: dict[str, Path]) -> None:
@@ -241,12 +246,11 @@ def test_search_sort_and_theme(browser: Browser, pages: dict[str, Path]) -> None
     page.close()
 
 
-def test_a_name_cannot_become_markup(browser: Browser, pages: dict[str, Path]) -> None:
-    visit = Visit(browser, pages["normal"])
+def test_a_name_cannot_become_markup(visits: Callable[[str], Visit]) -> None:
+    visit = visits("normal")
     assert visit.page.locator("img").count() == 0
     assert AWKWARD in visit.page.locator("#column-table").inner_text()
     assert not visit.noise
-    visit.page.close()
 
 
 class Listener(BaseHTTPRequestHandler):

@@ -7,6 +7,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -49,16 +50,12 @@ def write_report(
 
 def render_page(data: ReportData) -> str:
     """Return the page; needs the extra ``report``."""
-    jinja2 = require("jinja2", "report")
+    require("jinja2", "report")
     from dpcov.report import figures  # noqa: PLC0415  (needs what jinja2 brings along)
 
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(number=_number, bounds=_bounds, brief=_brief, percent=_percent, csp=_hash)
     style, script = _text(_STYLE), _text(_SCRIPT)
     names = [column.name for column in data.columns]
-    page: str = environment.from_string(_text(_TEMPLATE)).render(
+    page: str = _template().render(
         data=data,
         # What the script reads. "<" is escaped, so no name can end the block.
         embedded=_safe_json(data.to_dict()),
@@ -72,6 +69,17 @@ def render_page(data: ReportData) -> str:
         shell=shlex.quote,
     )
     return page
+
+
+@cache
+def _template() -> Any:
+    """Return the template, compiled once: that takes much longer than filling it in."""
+    jinja2 = require("jinja2", "report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(number=_number, bounds=_bounds, brief=_brief, percent=_percent, csp=_hash)
+    return environment.from_string(_text(_TEMPLATE))
 
 
 def _example(data: ReportData) -> tuple[str, ...]:

@@ -52,12 +52,12 @@ def whitened(run: Run) -> White:
 
 @pytest.mark.parametrize("kind", ["student", "log-normal", "rare"])
 def test_one_heavy_column_costs_the_others_little(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = [one_heavy_column(seed, kind) for seed in range(9)]
+    tables = [one_heavy_column(seed, kind) for seed in range(5)]
     made = [release(rows, seed) for seed, rows in enumerate(tables)]
     found = [
         (estimate, rows) for estimate, rows in zip(made, tables, strict=True) if estimate.diagnostics["heavy"]
     ]
-    assert len(found) >= 7
+    assert len(found) >= 4
     for estimate, rows in found:
         first = estimate.diagnostics["heavy"][0]
         # The form that sees the heavy column alone, and the one that was found: white, they are the same.
@@ -82,7 +82,7 @@ def test_one_heavy_column_costs_the_others_little(kind: str, monkeypatch: pytest
 
 def test_more_than_three_heavy_columns_are_found() -> None:
     found = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((40_000, 12))
         rows[:, :4] = rng.standard_t(3, (40_000, 4))
@@ -115,18 +115,18 @@ def test_intervals_of_a_heavy_column_hold() -> None:
 
 def test_light_tables_are_clipped_in_a_ball() -> None:
     rng = np.random.default_rng(0)
-    found = [bool(release(rng.standard_normal((N, D)), seed).diagnostics["heavy"]) for seed in range(20)]
-    # By chance 1 in 20 at most: more than 10 of 20 happen once in 10^9.
-    assert sum(found) <= 10
+    found = [bool(release(rng.standard_normal((N, D)), seed).diagnostics["heavy"]) for seed in range(12)]
+    # By chance 1 in 20 at most: more than 8 of 12 happen once in 10^9.
+    assert sum(found) <= 8
 
 
 def test_elliptical_tails_stand_out_in_no_direction() -> None:
     found = []
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng([seed, 3])
         rows = rng.standard_normal((N, D)) / np.sqrt(rng.chisquare(5, (N, 1)) / 5)
         found.append(bool(release(rows, seed).diagnostics["heavy"]))
-    assert sum(found) <= 10
+    assert sum(found) <= 8
 
 
 def test_a_single_column_needs_no_ellipsoid() -> None:
