@@ -82,9 +82,9 @@ def test_outliers_are_not_for_compressing() -> None:
 
 
 def test_far_rows_without_a_direction_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.random.default_rng(5).standard_normal((N, D))
+    rows = np.random.default_rng(5).standard_normal((N, 20))
     # Far out in all directions alike: too few in any of them to show.
-    rows[:150] *= 7
+    rows[:80] *= 30 / np.linalg.norm(rows[:80], axis=1)[:, None]
     run = start_run(rows, seed=3)
     asked: list[float] = []
     inner = step._compress
@@ -94,7 +94,7 @@ def test_far_rows_without_a_direction_end_it(monkeypatch: pytest.MonkeyPatch) ->
         return inner(run, white, far)
 
     monkeypatch.setattr(step, "_compress", counted)
-    before = unaware()
+    before = unaware(20)
     white, _ = settle(run, before)
     assert len(asked) == 1
     assert white is before
