@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,14 +174,14 @@ def test_counts_do_not_tell_in_which_of_two_tails_the_rows_lie() -> None:
 
 
 def test_a_guess_puts_all_rows_in_one_place_as_often_as_far_rows_are_there() -> None:
-    rows = make_rows(0)
-    region = make_region(rows)
+    rest, along = make_region(make_rows(0)).tails
+    region = Region(4.0, (rest, replace(along, direction=HeavyDirection(ALONG, 0.05, 0.4))), (1.2,))
     # Far more rows far beyond than any law of these histograms has.
     laws = restore_shrunk(region, N, np.eye(4), Counted(400.0, 300.0, 5.0), has_constant=True).laws
     first, second = (law.rows for law in laws if law is not None)
     assert not (first * second).any()
     assert np.median(first + second) == pytest.approx(400, rel=0.05)
-    assert np.mean(second > 0) == pytest.approx(region.heavy[0].share, abs=0.02)
+    assert np.mean(second > 0) == pytest.approx(0.4, abs=0.02)
 
 
 def test_the_worst_is_that_of_the_longest_tail() -> None:

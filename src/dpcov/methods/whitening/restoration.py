@@ -178,11 +178,7 @@ def restore_shrunk(
         for tail, law in zip(region.tails, laws, strict=True)
     )
     expected = _far_expected(shared if agreeing else ())
-    losses = [
-        _worst(law, n_rows, 1.0 if region.heavy else region.agreement.about)
-        for law in laws
-        if law is not None
-    ]
+    losses = [_worst(law, n_rows, region.agreement.about) for law in laws if law is not None]
     return Restoration(region, factors, constant, units, laws, at_most, expected, max(losses, default=0.0))
 
 
@@ -305,11 +301,10 @@ def _evenness(region: Region) -> float:
 
     The direction with most of it has so many times the mean as the rows agree. If as few directions as that
     takes had all of it, the variance of a share would be ``most - 1``; if all were alike, 0. It is taken
-    halfway. All rows may lie along one direction where nothing is known of their agreement, and beside heavy
+    halfway. All rows may lie along one direction where nothing is known of their agreement, as beside heavy
     directions: others may then have rows of their own below the noise.
     """
-    rank = region.tails[0].rank
-    most = rank if region.heavy else region.agreement.about * rank
+    most = region.agreement.about * region.tails[0].rank
     return min(2 / max(most - 1, 1e-3), _MOST_EVEN)
 
 
