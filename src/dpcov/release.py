@@ -548,9 +548,5 @@ def _rows_beyond(diagnostics: Mapping[str, Any], unit: str) -> tuple[str, ...]:
     if not isinstance(beyond, Mapping) or beyond.get("explained") is not False:
         return ()
     about, at_most = float(beyond["about"]), float(beyond["at_most"])
-    note = (
-        f"About {about:.0f} {unit}s, at most {at_most:.0f}, lie beyond the region that {unit}s were clipped "
-        "to. "
-        "They can move this answer by more than its interval says."
-    )
-    return (note,)
+    seen = f"About {about:.0f} {unit}s, at most {at_most:.0f}, lie"
+    return (f"{seen} beyond the region that {unit}s were clipped to.",)

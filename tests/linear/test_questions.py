@@ -4,6 +4,7 @@ import math
 import pickle
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcov
+from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.linear import Questions
 
 
 def test_answers_are_those_of_the_rows() -> None:
@@ -232,3 +235,27 @@ def test_a_text_of_columns_is_read_as_it_was_meant(on: str, advice: str) -> None
 def test_a_name_with_a_comma_is_one_name() -> None:
     with pytest.raises(dpcov.ArgumentError, match=r"use \['beta, kg'\]"):
         make_release(make_rows(), names=("alpha", "beta, kg", "c", "d")).regress("alpha", on="beta, kg")
+
+
+def test_a_note_about_rows_beyond_names_the_answers_that_they_can_move() -> None:
+    # All rows beyond lie along the first column, whose loss is far above the noise.
+    loss = LossLaw(
+        np.full(128, 50.0),
+        np.full(128, 0.3),
+        np.full(128, 0.5),
+        8.0,
+        along=np.array([1.0, 0.0]),
+        directions=1,
+    )
+    doubt = "About 50 rows, at most 60, lie beyond the region that rows were clipped to."
+    asked = Questions(("wage", "age"), 10_000, np.eye(3), NoiseLaw(np.eye(3), 1e-3), (loss,), (doubt,))
+    named = f"{doubt} They can move each of these by more than its interval says: wage."
+    assert asked.mean(None, sampling=False).notes == (named,)
+    assert asked.variance(None, sampling=False).notes == (named,)
+    assert asked.variance(["age"], sampling=False).notes == ()
+    whole = f"{doubt} They can move this answer by more than its interval says."
+    assert asked.variance(["wage"], sampling=False).notes == (whole,)
+    # Entries of a matrix have no names of their own.
+    assert asked.covariance(None, sampling=False).notes == (whole,)
+    assert replace(asked, notes=()).variance(None, sampling=False).notes == ()
+    assert replace(asked, losses=()).variance(["age"], sampling=False).notes == (whole,)

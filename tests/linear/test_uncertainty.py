@@ -217,3 +217,24 @@ def test_many_answers_without_a_trace_have_the_intervals_that_each_has_alone() -
         alone = law.interval(np.zeros(1), make_response(1, own[i], 0, 0, 0), 0.9, sampling=False)
         for many, one in zip(together, alone, strict=True):
             np.testing.assert_allclose(many[i], one[0], rtol=2e-3)
+
+
+def test_rows_along_a_heavy_direction_may_all_lie_on_one_side() -> None:
+    loss = replace(make_law(rows=300.0, directions=1), along=np.ones(1))
+    zero = np.zeros(1)
+    across = Response(zero, zero, zero, zero, zero, np.zeros((1, 1)), np.zeros((1, 1)), np.full((1, 1), 0.5))
+    found = LossDraws([loss], 10_000, has_constant=True).missing(across)[0]
+    norms = loss.norms((np.arange(1000) + 0.5) / 1000, 0)
+    every = 300 * loss.radius * float(np.mean(norms - 1 / norms)) / 10_000
+    np.testing.assert_allclose(np.quantile(np.abs(found), [0.05, 0.5, 0.95]), every, rtol=0.3)
+    assert 0.35 < (found > 0).mean() < 0.65
+
+
+def test_clipping_counts_where_it_is_half_as_uncertain_as_noise() -> None:
+    losses = LossDraws([make_law()], 1000, has_constant=False)
+    response = make_response(1.0, 1.0, 0.0, 1.0, 0.0)
+    low, high = np.quantile(losses.missing(response), [0.025, 0.975])
+    even = (high - low) / (2 * norm.ppf(0.975))
+    for sigma, counts in ((1.9 * even, True), (2.1 * even, False), (math.nan, True)):
+        assert ErrorLaw(sigma, 1000.0, losses).ruled_by_clipping(response, sampling=False) == [counts]
+    assert ErrorLaw(1.0, 1000.0, None).ruled_by_clipping(response, sampling=False) == [True]

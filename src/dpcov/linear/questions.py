@@ -57,7 +57,7 @@ class Questions:
     losses : tuple of LossLaw
         The laws of what clipping took away.
     notes : tuple of str
-        What should be known about every answer.
+        What should be known about every answer that rows beyond the region can move.
     grouped : bool
         Whether rows come in units of several: the last entry of `moment` is then the number of complete rows
         of a unit, on average.
@@ -168,10 +168,26 @@ class Questions:
         `response` that takes long to find may come as a function, called once errors are asked for.
         """
         self.check_sampling(sampling=sampling)
+        if self.notes:
+            response = response if isinstance(response, Response) else response()
+            notes = (*notes, *self._doubts(response, labels, sampling=sampling))
         return Answer(
             name, np.array(values), tuple(map(tuple, labels)), sampling,
-            notes=(*notes, *self.notes), limits=limits, _given=response, _law=self.law,
+            notes=tuple(notes), limits=limits, _given=response, _law=self.law,
         )  # fmt: skip
+
+    def _doubts(
+        self, response: Response, labels: Sequence[Sequence[str]], *, sampling: bool
+    ) -> tuple[str, ...]:
+        """Return the release's notes if they concern these answers: by name, if only some of several."""
+        moved = self.law.ruled_by_clipping(response, sampling=sampling)
+        if not moved.any():
+            return ()
+        moves = "They can move this answer by more than its interval says."
+        if moved.ndim == 1 and not moved.all():  # a matrix has no names for its entries
+            named = ", ".join(name for name, is_moved in zip(labels[0], moved, strict=True) if is_moved)
+            moves = f"They can move each of these by more than its interval says: {named}."
+        return tuple(f"{note} {moves}" for note in self.notes)
 
     def check_sampling(self, *, sampling: bool) -> None:
         """Raise an `ArgumentError` if sampling error is asked for, and rows of one person belong together."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,7 +53,14 @@ def test_more_far_rows_than_a_law_expects_are_not_explained(
 ) -> None:
     # Two standard deviations: 4 of noise, and 5 of noise and a Poisson count of 9.
     beyond = Beyond.of(Counted(100.0, far, 4.0), Agreement(), 9 / 1000)
-    assert beyond.describe(expected)["explained"] is explained
+    restored = replace(NOTHING_RESTORED, far_expected=expected)
+    assert beyond.describe(restored)["explained"] is explained
+
+
+@pytest.mark.parametrize(("worst", "explained"), [(0.99, True), (1.01, False)])
+def test_rows_that_may_outweigh_what_was_left_are_not_explained(worst: float, explained: bool) -> None:  # noqa: FBT001
+    beyond = Beyond.of(Counted(100.0, 0.0, 4.0), Agreement(), 9 / 1000)
+    assert beyond.describe(replace(NOTHING_RESTORED, worst=worst))["explained"] is explained
 
 
 @pytest.mark.parametrize("values", [np.full(12, 2.0), np.array([0.5, 1.0, 2.0, 4.0])], ids=["even", "uneven"])

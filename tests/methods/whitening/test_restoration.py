@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dpcov.methods.whitening.restoration import (
     restore_dropped,
     restore_shrunk,
 )
+from dpcov.methods.whitening.tail import largest_loss
 from dpcov.methods.whitening.wrap import Agreement, HeavyDirection, Region, Tail
 
 Matrix = NDArray[np.float64]
@@ -148,6 +150,55 @@ def test_the_less_is_known_of_agreement_the_less_even_is_the_loss() -> None:
         return law.evenness
 
     assert evenness(Agreement(0.25, 0.3, 400.0)) == 8.0
-    # Half of the rows along one of four directions: twice the mean, two standard deviations above it.
-    assert evenness(Agreement(0.5, 0.6, 400.0)) == pytest.approx(4.0)
-    assert evenness(Agreement()) == 0.5
+    # Half of the rows along one of four directions: if two had all, shares would have a variance of 1.
+    assert evenness(Agreement(0.5, 0.6, 400.0)) == pytest.approx(2.0)
+    # All along one, and so beside heavy directions, of three others.
+    assert evenness(Agreement()) == pytest.approx(2 / 3)
+    rows = make_rows(0)
+    beside = restore_shrunk(
+        make_region(rows), N, np.eye(4), counted_beyond(rows, make_region(rows)), has_constant=True
+    ).laws[0]
+    assert beside is not None
+    assert beside.evenness == pytest.approx(2 / (make_region(rows).tails[0].rank - 1))
+
+
+def test_counts_do_not_tell_in_which_of_two_tails_the_rows_lie() -> None:
+    rows = make_rows(0)
+    region = make_region(rows)
+    counted = counted_beyond(rows, region)
+    laws = restore_shrunk(region, N, np.eye(4), counted, has_constant=True).laws
+    first, second = (law.rows for law in laws if law is not None)
+    # Together they are as many as were counted: where one law has more, that of the other tail has less.
+    assert np.median(first + second) == pytest.approx(counted.rows, rel=0.2)
+    assert np.corrcoef(first, second)[0, 1] < -0.3
+
+
+def test_a_guess_puts_all_rows_in_one_place_as_often_as_far_rows_are_there() -> None:
+    rest, along = make_region(make_rows(0)).tails
+    region = Region(4.0, (rest, replace(along, direction=HeavyDirection(ALONG, 0.05, 0.4))), (1.2,))
+    # Far more rows far beyond than any law of these histograms has.
+    laws = restore_shrunk(region, N, np.eye(4), Counted(400.0, 300.0, 5.0), has_constant=True).laws
+    first, second = (law.rows for law in laws if law is not None)
+    assert not (first * second).any()
+    assert np.median(first + second) == pytest.approx(400, rel=0.05)
+    assert np.mean(second > 0) == pytest.approx(0.4, abs=0.02)
+
+
+def test_the_worst_is_that_of_the_longest_tail() -> None:
+    assert restore_shrunk(Region(3.0), N, np.eye(4), Counted(0.0, 0.0, 4.0), has_constant=True).worst == 0
+    long = np.random.default_rng(0).pareto(2.2, N) + 1
+    light = np.linalg.norm(np.random.default_rng(0).standard_normal((N, 4)), axis=1)
+    found = {}
+    for name, norms in (("long", long), ("light", light)):
+        region = ball_around(norms, Agreement(0.5, 0.6, 400.0))
+        counted = Counted(
+            float((norms > region.radius).sum()), float((norms > FAR * region.radius).sum()), 5.0
+        )
+        restored = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
+        (law,) = restored.laws
+        assert law is not None
+        # Half of the rows lie along one direction.
+        found[name] = restored.worst / (0.5 * largest_loss(law, N, 0.5)), restored.worst
+    assert found["long"][0] > 2.5
+    assert found["light"][0] == pytest.approx(2.0)
+    assert found["long"][1] > 1 > found["light"][1]

@@ -12,6 +12,7 @@ from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.tail import (
     expected_loss,
     fit_tail,
+    largest_loss,
     law_of_counts,
     restored_quantile,
 )
@@ -129,3 +130,19 @@ def test_an_uneven_loss_is_restored_as_most_directions_have_it() -> None:
     assert uneven.restored == pytest.approx(np.log(2) * whole.restored, rel=1e-4)
     alone = expected_loss(law, 1000, 1, 0.5, has_constant=False)
     assert alone.restored == pytest.approx(6 * whole.restored, rel=1e-4)
+
+
+def test_a_long_tail_may_take_much_more_than_its_laws_expect() -> None:
+    light, heavy = (
+        LossLaw(np.full(128, 20.0), np.full(128, shape), np.full(128, 0.4), 5.0) for shape in (-0.4, 0.45)
+    )
+    for law, least, most in ((light, 1.0, 1.3), (heavy, 3.0, 9.0)):
+        expected = expected_loss(law, 1000, 1, 0.5, has_constant=False).restored
+        assert least < largest_loss(law, 1000, 0.975) / expected < most
+    # About as drawn row by row: evenly spaced places leave some of the chance out.
+    rng = np.random.default_rng(0)
+    drawn = [25 * np.sum(heavy.norms(1 - rng.random(20), 0) ** 2 - 1) / 1000 for _ in range(2000)]
+    for quantile in (0.5, 0.9):
+        assert largest_loss(heavy, 1000, quantile) == pytest.approx(np.quantile(drawn, quantile), rel=0.25)
+    nobody = LossLaw(np.zeros(128), np.zeros(128), np.ones(128), 5.0)
+    assert largest_loss(nobody, 1000, 0.975) == 0

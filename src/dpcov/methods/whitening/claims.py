@@ -26,6 +26,10 @@ _SEEN = 2.0
 """Standard deviations from which a count tells that there are more rows than expected; noise passes 1 time in
 44."""
 
+_OUTWEIGHED = 1.0
+"""What clipping may have taken from a variance, as a part of what it left. Beyond, the upper half of an
+interval would be about rows that nobody has seen."""
+
 
 @dataclass(frozen=True)
 class Beyond:
@@ -79,24 +83,25 @@ class Beyond:
         """What those far beyond have at most of a released variance, in clipped coordinates."""
         return self.agreement.along_one(self.far_at_most) * self.square
 
-    def describe(self, expected: float) -> dict[str, float | bool]:
+    def describe(self, restoration: Restoration) -> dict[str, float | bool]:
         """Return what is known of them, for the diagnostics.
 
-        They are explained unless more are seen far beyond than the law of the tail expects.
-        It is fitted to rows inside the region: it cannot tell how long such rows are, which may outweigh all
-        others.
+        They are explained unless more are seen far beyond than the law of the tail expects, or it lets them
+        have more of a variance than was left of it. The law is fitted to rows inside the region for the most
+        part: it cannot tell how long such rows are, which may outweigh all others.
 
         Parameters
         ----------
-        expected : float
-            How many rows the likely laws put far beyond; 0 if no law agrees with the counts.
+        restoration : Restoration
+            What the likely laws say of them.
         """
-        more = self.far - expected
+        expected = restoration.far_expected
+        seen = self.far - expected > _SEEN * math.sqrt(self.spread**2 + expected)
         return {
             "about": self.rows,
             "at_most": self.at_most,
             "far_at_most": self.far_at_most,
-            "explained": more <= _SEEN * math.sqrt(self.spread**2 + expected),
+            "explained": not seen and restoration.worst <= _OUTWEIGHED,
         }
 
 

@@ -93,7 +93,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         "predicted_error": error,
         "released_share": share,
         "radius": region.radius / white.unit,
-        "rows_beyond": beyond.describe(restoration.far_expected),
+        "rows_beyond": beyond.describe(restoration),
         "correction": restoration.factor,
         "shrinkage": shrinkage,
         "heavy": [

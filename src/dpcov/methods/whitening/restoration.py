@@ -20,6 +20,7 @@ from dpcov.methods.whitening.tail import (
     VAGUE,
     expected_loss,
     fit_tail,
+    largest_loss,
     law_of_counts,
     loss_quantile,
     restored_quantile,
@@ -27,12 +28,16 @@ from dpcov.methods.whitening.tail import (
 from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
 
 _CONFIDENCE = 0.95
-# The shape of a gamma law for the share of a direction: at least and at most, and where some rows agree in a
-# direction of their own, as others may then as well, in directions below the noise.
-_EVENNESS = (0.5, 8.0)
-_BESIDE_HEAVY = 2.0
+# Where a 95% interval ends.
+_UPPER_END = 0.975
+_NO_FOURTH_MOMENT = 0.25
+_TINY = float(np.finfo(np.float64).tiny)
+# The shape of a gamma law for the share of a direction, at most.
+_MOST_EVEN = 8.0
 # The sum of two squared normal variables that is exceeded 1 time in 20: counts contradict a law.
 _CONTRADICTION = 6.0
+# How many times each law of a tail is paired with one of every other tail.
+_PAIRINGS = 32
 
 
 FAR = math.sqrt(2)
@@ -76,6 +81,9 @@ class Restoration:
     far_expected : float
         How many rows the laws of histograms put far beyond the region, in the median; 0 if they contradict
         the counts.
+    worst : float
+        What clipping may have taken from the second moment in one direction, as a part of what it left: about
+        what the laws allow for 39 of 40 times.
     """
 
     region: Region
@@ -85,6 +93,7 @@ class Restoration:
     laws: tuple[LossLaw | None, ...]
     at_most: tuple[float, ...]
     far_expected: float = 0.0
+    worst: float = 0.0
 
     @property
     def factor(self) -> float:
@@ -168,9 +177,21 @@ def restore_shrunk(
         else 1 + loss_quantile(law, n_rows, _CONFIDENCE, has_constant=has_constant and tail.direction is None)
         for tail, law in zip(region.tails, laws, strict=True)
     )
-    return Restoration(
-        region, factors, constant, units, laws, at_most, _far_expected(shared if agreeing else ())
-    )
+    expected = _far_expected(shared if agreeing else ())
+    losses = [_worst(law, n_rows, region.agreement.about) for law in laws if law is not None]
+    return Restoration(region, factors, constant, units, laws, at_most, expected, max(losses, default=0.0))
+
+
+def _worst(law: LossLaw, n_rows: int, agreeing: float) -> float:
+    """Return what clipping may have taken in one direction (`Restoration.worst`).
+
+    Of a law without a fourth moment the sum of squares has no variance: its upper end counts. That of others
+    is about twice the median.
+    """
+    rows = max(float(law.rows.sum()), _TINY)
+    heavy = float(law.rows @ law.shape) / rows >= _NO_FOURTH_MOMENT
+    lost = largest_loss(law, n_rows, _UPPER_END) if heavy else 2 * largest_loss(law, n_rows, 0.5)
+    return agreeing * lost
 
 
 def _far_expected(laws: Sequence[LossLaw | None]) -> float:
@@ -229,8 +250,14 @@ def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequen
         return None
     if not fitted:
         return []
-    total = np.sum([law.rows for law in fitted], axis=0)
-    far = np.sum([law.rows * law.beyond(FAR) for law in fitted], axis=0)
+    # Laws come in the order of a grid, and those of one tail tell nothing of another's: sequences of
+    # irrational steps pair them as if at random.
+    steps = np.exp(np.arange(1, len(fitted) + 1))
+    size = len(fitted[0].rows)
+    places = (np.outer(steps, np.arange(_PAIRINGS * size) + 0.5) % 1.0 * size).astype(np.intp)
+    pairs = list(zip(fitted, places, strict=True))
+    total = np.sum([law.rows[place] for law, place in pairs], axis=0)
+    far = np.sum([(law.rows * law.beyond(FAR))[place] for law, place in pairs], axis=0)
     # Rows beyond vary as Poisson counts do, on top of the noise.
     near_off = (counted.rows - total) / np.sqrt(counted.spread**2 + total)
     far_off = (counted.far - far) / np.sqrt(counted.spread**2 + far)
@@ -238,46 +265,47 @@ def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequen
     if squares.min() > _CONTRADICTION:
         return None
     weights = np.exp(-squares / 2)
-    place = (np.arange(len(total)) + 0.5) / len(total)
-    chosen = np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, len(total) - 1)
+    wanted = (np.arange(size) + 0.5) / size
+    chosen = np.searchsorted(np.cumsum(weights / weights.sum()), wanted).clip(0, len(total) - 1)
     return [
-        replace(law, rows=law.rows[chosen], shape=law.shape[chosen], spread=law.spread[chosen])
-        for law in fitted
+        replace(law, rows=law.rows[kept], shape=law.shape[kept], spread=law.spread[kept])
+        for law, kept in ((law, place[chosen]) for law, place in pairs)
     ]
 
 
 def _by_counts(counted: Counted, region: Region, units: Sequence[float]) -> Sequence[LossLaw | None]:
     """Return laws of the rows beyond that follow from their numbers alone, where no histogram tells more.
 
-    They lie along heavy directions as far rows do, and the others elsewhere.
+    Each law has them all in one place: along a heavy direction as often as far rows are there, or elsewhere.
     """
     shares = [0.0 if tail.direction is None else tail.direction.share for tail in region.tails]
     shares[0] = max(1 - sum(shares), 0.0)
     guessed = law_of_counts(counted.rows, counted.far, counted.spread, FAR)
+    ends = np.cumsum(shares) / sum(shares)
+    drawn = np.searchsorted(ends, np.arange(1, len(guessed.rows) + 1) * math.pi % 1.0)
     return [
         replace(
             guessed,
             radius=tail.radius / unit,
-            rows=guessed.rows * share / sum(shares),
+            rows=np.where(drawn == place, guessed.rows, 0.0),
             evenness=_evenness(region),
         )
         if unit > 0
         else None
-        for share, tail, unit in zip(shares, region.tails, units, strict=True)
+        for place, (tail, unit) in enumerate(zip(region.tails, units, strict=True))
     ]
 
 
 def _evenness(region: Region) -> float:
     """Return how evenly the loss is spread over directions that are not heavy (`LossLaw.evenness`).
 
-    The direction with most of it has so many times the mean as the rows agree, which is taken to be two
-    standard deviations more. Where nothing is known of their agreement, all may lie along one.
+    The direction with most of it has so many times the mean as the rows agree. If as few directions as that
+    takes had all of it, the variance of a share would be ``most - 1``; if all were alike, 0. It is taken
+    halfway. All rows may lie along one direction where nothing is known of their agreement, as beside heavy
+    directions: others may then have rows of their own below the noise.
     """
-    if region.heavy:
-        return _BESIDE_HEAVY
-    most = max(region.agreement.about * region.tails[0].rank, 1.0)
-    least, greatest = _EVENNESS
-    return float(np.clip((2 / max(most - 1, 1e-3)) ** 2, least, greatest))
+    most = region.agreement.about * region.tails[0].rank
+    return min(2 / max(most - 1, 1e-3), _MOST_EVEN)
 
 
 def _with_expectation(law: LossLaw, tail: Tail, n_rows: int, *, has_constant: bool, guessed: bool) -> LossLaw:

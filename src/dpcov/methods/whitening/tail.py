@@ -37,6 +37,8 @@ _QUANTILES = (np.arange(64) + 0.5) / 64
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 _SILVER_RATIO = math.sqrt(2) - 1
 _LEAST_ROWS = 0.5
+_DRAWS = 8
+_FURTHEST = 64
 
 
 def fit_tail(histogram: FineNorms, radius: float) -> LossLaw | None:
@@ -119,6 +121,24 @@ def loss_quantile(law: LossLaw, n_rows: int, quantile: float, *, has_constant: b
     norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
     squares = np.maximum((law.radius * norms) ** 2 - (1.0 if has_constant else 0.0), 0.0)
     lost = law.rows * (_lost_shares(law) * squares).mean(axis=1) / (n_rows * law.directions)
+    return float(np.quantile(lost, quantile))
+
+
+def largest_loss(law: LossLaw, n_rows: int, quantile: float) -> float:
+    """Return a quantile of what clipping takes from a variance if all rows beyond lie along its direction.
+
+    Unlike `loss_quantile` it draws the rows as well as their law: of a long tail the furthest few may take
+    more than all others together.
+    """
+    draws = _DRAWS * len(law.rows)
+    rows = np.tile(law.rows, _DRAWS)[:, None]
+    # The furthest one by one, each at any place of its share of the law; the others in expectation.
+    place = ((np.arange(draws)[:, None] + 0.5) * _GOLDEN_RATIO) % 1.0 + np.arange(_FURTHEST)
+    rest = np.maximum(rows - _FURTHEST, 0.0)
+    upper = np.hstack([place, _FURTHEST + rest * _QUANTILES]) / np.maximum(rows, _LEAST_ROWS)
+    weights = np.hstack([place < rows, np.broadcast_to(rest / len(_QUANTILES), (draws, len(_QUANTILES)))])
+    norms = np.array([law.norms(np.minimum(at, 1.0), i % len(law.rows)) for i, at in enumerate(upper)])
+    lost = law.radius**2 * (weights * (norms**2 - 1)).sum(axis=1) / n_rows
     return float(np.quantile(lost, quantile))
 
 
