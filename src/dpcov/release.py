@@ -457,7 +457,7 @@ def release(
     chosen.check_consent(allow_unvetted=allow_unvetted)
     told = schema_of(columns=columns, bounds=bounds, terms=terms, missing=missing, schema=schema)
     if told.missing == PAIRWISE and not intercept:
-        raise ArgumentError('missing="pairwise" needs the constant column: leave intercept=False out.')
+        raise ArgumentError('missing="pairwise" needs the constant column: leave out intercept=False.')
     unit, _ = read_unit(privacy_unit, weighting)
     if unit is not None:
         chosen.check_units()
