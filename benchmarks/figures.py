@@ -31,6 +31,7 @@ from figures_methods import (
     world_refusals,
 )
 from figures_privacy import epsilon_of_half, guess_at_one, guess_at_three, guess_table, officer_table
+from figures_validation import validated_coinpress, validated_exponential, validated_revisited
 
 from dpcov import theory
 
@@ -341,7 +342,7 @@ def measured() -> dict[str, str]:
         outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one, guess_at_three, guess_table,
         officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_summary,
-        aggregate_runs, gaps_gain,
+        aggregate_runs, gaps_gain, validated_coinpress, validated_exponential, validated_revisited,
         real_peers, real_refusals, real_claims, where_table, where_left,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
