@@ -27,7 +27,8 @@ from figures_methods import (
     gaps_gain,
     laplace_timing,
     scale_slope,
-    tails_summary,
+    tails_setting,
+    tails_table,
     world_refusals,
 )
 from figures_privacy import epsilon_of_half, guess_at_one, guess_at_three, guess_table, officer_table
@@ -341,8 +342,8 @@ def measured() -> dict[str, str]:
         panels_table, panels_coverage, owners_summary, scale_table, persons_scale, outliers_table,
         outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one, guess_at_three, guess_table,
         officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
-        flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_summary,
-        aggregate_runs, gaps_gain, validated_coinpress, validated_exponential, validated_revisited,
+        flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_setting,
+        tails_table, aggregate_runs, gaps_gain, validated_coinpress, validated_exponential, validated_revisited,
         real_peers, real_refusals, real_claims, where_table, where_left,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}

@@ -124,20 +124,25 @@ def laplace_timing() -> str:
     return f"{timing['discrete Laplace']['rank_correlation_with_magnitude']:.2g}"
 
 
-def tails_summary() -> str:
+def tails_table() -> str:
     """Return how far off releases with one long-tailed column are, and how often they do not say so."""
-    found = results("tails")
-    first = found.iloc[0]
-    told = [
-        f"{line['law']}: off by {line['error']:.1%} in the median, predicted error exceeded in "
-        f"{line['exceeded']} of {line['releases']} releases "
-        f"({line['exceeded without a note']} without a note)"
-        for _, line in found.iterrows()
+    lines = [
+        [
+            line["law"],
+            f"{line['error']:.1%}",
+            f"{line['worst']:.0%}",
+            f"{line['exceeded']} of {line['releases']}",
+            f"{line['exceeded without a note']}",
+        ]
+        for _, line in results("tails").iterrows()
     ]
-    return (
-        f"One long-tailed column among {first['columns'] - 1} normal ones, {first['rows']:,} rows, "
-        f"rho = {first['rho']:g} (`benchmarks/tails.py`). {'; '.join(told)}."
-    )
+    return table(["law", "error, median", "worst", "prediction exceeded", "of these without a note"], lines)
+
+
+def tails_setting() -> str:
+    """Return what those releases are of."""
+    first = results("tails").iloc[0]
+    return f"{first['columns'] - 1} normal columns, {first['rows']:,} rows, rho = {first['rho']:g}"
 
 
 def arena_needs() -> str:
