@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,7 @@ def outliers_crossing() -> str:
     return ", ".join(crossings[:-1]) + f" and {crossings[-1]} Gaussian columns of condition 1e6"
 
 
+@cache
 def measured() -> dict[str, str]:
     """Return every figure by its name, as Markdown."""
     makers = (
@@ -343,8 +345,8 @@ def measured() -> dict[str, str]:
         outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one, guess_at_three, guess_table,
         officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_setting,
-        tails_table, aggregate_runs, gaps_gain, validated_coinpress, validated_exponential, validated_revisited,
-        real_peers, real_refusals, real_claims, where_table, where_left,
+        tails_table, aggregate_runs, gaps_gain, validated_coinpress, validated_exponential,
+        validated_revisited, real_peers, real_refusals, real_claims, where_table, where_left,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 
