@@ -2,20 +2,24 @@
 
     python benchmarks/arena_validation.py
 
+Results go to benchmarks/results/arena_validation.csv, a line for each method, setting and source of a figure.
 CoinPress: the authors' published result files, for their own settings. Separate and adaptive: the paper has
 figures only, so the numbers are those of the authors' algorithm with the noise of their published code, rerun
 by us on rows of the paper's law. Exponential mechanism: OpenDP and diffprivlib on the same rows with the same
 epsilon; each is left out if it cannot be imported (diffprivlib 0.6 needs scikit-learn below 1.5, OpenDP
-needs randomgen). Both draw directions from a density that is narrower than they claim (see
-``rivals/queries/unvetted/unvetted.md``), so a smaller error of theirs is paid for in privacy.
+needs randomgen), and its earlier lines are kept. Both draw directions from a density that is narrower than
+they claim (see ``rivals/queries/unvetted/unvetted.md``), so a smaller error of theirs is paid for in privacy.
 """
 
 from __future__ import annotations
 
+import csv
 import importlib
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,38 @@ from numpy.typing import NDArray
 import dpcov
 
 Matrix = NDArray[np.float64]
+
+RESULTS = Path(__file__).parent / "results" / "arena_validation.csv"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure.
+
+    Attributes
+    ----------
+    method, setting : str
+        What was run, and on what.
+    source : str
+        "published", "ours", or the library.
+    error, spread : float
+        The mean Frobenius error, and its standard error; NaN where none was published.
+    runs : int
+        How many of ours; 0 if published.
+    """
+
+    method: str
+    setting: str
+    source: str
+    error: float
+    spread: float
+    runs: int
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What the line is about."""
+        return self.method, self.setting, self.source
+
 
 # Trimmed means of 100 runs in the authors' repository: d = 10, rho = 0.5, bound 10 sqrt(10).
 _COINPRESS = {
@@ -47,7 +83,7 @@ _RUNS = 20
 _LIBRARY_RUNS = 20
 
 
-def coinpress() -> Iterator[str]:
+def coinpress() -> Iterator[Line]:
     """Yield lines: our error beside the published one, in the Frobenius norm against the true covariance."""
     for (n, rounds), published in _COINPRESS.items():
         errors = []
@@ -65,7 +101,9 @@ def coinpress() -> Iterator[str]:
                 rng=rng,
             )
             errors.append(float(np.linalg.norm(found.second_moment() - np.eye(10))))
-        yield f"coinpress n={n} t={rounds}: published {published:.3f}, ours {_summary(errors)}"
+        setting = f"n={n} t={rounds}"
+        yield _published("coinpress", setting, published)
+        yield _measured("coinpress", setting, "ours", errors)
 
 
 def zipf_rows(d: int, n: int, rng: np.random.Generator) -> Matrix:
@@ -78,7 +116,7 @@ def zipf_rows(d: int, n: int, rng: np.random.Generator) -> Matrix:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths[:, None])
 
 
-def revisited() -> Iterator[str]:
+def revisited() -> Iterator[Line]:
     """Yield lines: our errors beside those of the published algorithm, in the Frobenius norm."""
     for (d, n), published in _REVISITED.items():
         for method, figure in zip(("gaussian", "separate", "adaptive"), published, strict=True):
@@ -88,13 +126,14 @@ def revisited() -> Iterator[str]:
                 rows = zipf_rows(d, n, rng)
                 found = dpcov.release(rows, rho=0.1, method=method, radius=1.0, intercept=False, rng=rng)
                 errors.append(float(np.linalg.norm(found.second_moment() - rows.T @ rows / n)))
-            yield f"{method} d={d} n={n}: published {figure:.3g}, ours {_summary(errors)}"
+            yield _published(method, f"d={d} n={n}", figure)
+            yield _measured(method, f"d={d} n={n}", "ours", errors)
 
 
 Eigenpairs = tuple[NDArray[np.float64], Matrix]
 
 
-def exponential() -> Iterator[str]:
+def exponential() -> Iterator[Line]:
     """Yield lines: the exponential mechanism here and in public libraries, the same rows and epsilon."""
     epsilon = 1.0
     for n, spread in ((20_000, 1.0), (20_000, 0.1)):
@@ -113,19 +152,19 @@ def exponential() -> Iterator[str]:
                 rng=np.random.default_rng(seed),
             )
             ours.append(float(np.linalg.norm(found.second_moment() - exact)))
-        setting = f"exponential mechanism d=5 n={n} smallest scale {spread:g}"
-        yield f"{setting}: ours {_summary(ours)}"
+        setting = f"d=5 n={n} smallest scale {spread:g}"
+        yield _measured("exponential", setting, "ours", ours)
         for name, run in (("opendp", _opendp), ("diffprivlib", _diffprivlib)):
             try:
                 decompose = run(n, 5, epsilon)
             except ImportError as problem:
-                yield f"{setting}: {name} not available ({problem})"
+                print(f"left out: {name} ({problem})", flush=True)
                 continue
             errors = []
             for _ in range(_LIBRARY_RUNS):
                 values, vectors = decompose(rows)
                 errors.append(float(np.linalg.norm((vectors * values / n) @ vectors.T - exact)))
-            yield f"{setting}: {name} {_summary(errors)}"
+            yield _measured("exponential", setting, name, errors)
 
 
 def _opendp(n: int, d: int, epsilon: float) -> Callable[[Matrix], Eigenpairs]:
@@ -168,16 +207,40 @@ def _diffprivlib(n: int, d: int, epsilon: float) -> Callable[[Matrix], Eigenpair
     return decompose
 
 
-def _summary(errors: list[float]) -> str:
-    mean, spread = float(np.mean(errors)), float(np.std(errors)) / math.sqrt(len(errors))
-    return f"{mean:.3g} +- {spread:.1g}"
+def _published(method: str, setting: str, error: float) -> Line:
+    return Line(method, setting, "published", error, math.nan, 0)
+
+
+def _measured(method: str, setting: str, source: str, errors: list[float]) -> Line:
+    spread = float(np.std(errors)) / math.sqrt(len(errors))
+    return Line(method, setting, source, float(np.mean(errors)), spread, len(errors))
+
+
+def _earlier() -> dict[tuple[str, str, str], Line]:
+    if not RESULTS.exists():
+        return {}
+    with RESULTS.open(newline="") as file:
+        lines = [
+            Line(
+                kept["method"], kept["setting"], kept["source"], float(kept["error"]), float(kept["spread"]),
+                int(kept["runs"]),
+            )
+            for kept in csv.DictReader(file)
+        ]  # fmt: skip
+    return {line.place: line for line in lines}
 
 
 def main() -> None:
-    """Print all lines."""
+    """Run everything that is installed here, and keep earlier lines of what is not."""
+    found = _earlier()
     for lines in (coinpress(), revisited(), exponential()):
         for line in lines:
             print(line, flush=True)
+            found[line.place] = line
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [entry.name for entry in fields(Line)])
+        writer.writeheader()
+        writer.writerows(asdict(line) for line in found.values())
 
 
 if __name__ == "__main__":

@@ -24,86 +24,96 @@ PICTURE = ROOT / "benchmarks" / "results" / "trade-off.png"
 
 _INTRODUCTION = """# Assurance
 
-Made by `benchmarks/assurance.py` from the figures of the last `make audit`; not edited by hand.
-What is claimed and against whom: [threat-model.md](threat-model.md). What is not:
-[limitations.md](limitations.md).
+`benchmarks/assurance.py` writes this page from the results of the last `make audit`. Nobody edits it by
+hand. [The threat model](threat-model.md) says what is claimed, and against whom. [The
+limitations](limitations.md) say what is not.
 """
 
 _CLAIMS = """## Claims
 
-Every program ran so many times on each of two neighbours that differ as much as they can. A fifth of the
-runs chose what to look at; the others bound from below, by Clopper and Pearson at many thresholds together,
-the privacy loss that the program really has. Where Gaussian noise is claimed, the bound is one on mu, by its
-trade-off curve. A claim below its bound would be false, with confidence
-{confidence:.2%}. *rho at least* is such a bound where rho is claimed; *epsilon at least* is the bound at
-the delta where it comes closest to the claim. Runs can refute a claim, never show it: a bound far below its
-claim proves little. Programs named *all answers* are judged by the likelihood of all private answers of a
-run, for someone who knows every row but one: no statistic tells more. What each answer tells is also compared
-exactly with what was charged for it (`tests/test_transcripts.py`): a missed charge shows there, however
-small, unless the neighbours leave its answer alone or it shares a scan with one that has room to spare.
+An audit runs a program many times on two neighbouring tables that differ as much as neighbours can. A row
+that is *turned* is replaced by one in another direction; a row *for zero* replaces a row of zeros. A
+fifth of the runs choose what to look at. The other runs give a lower bound on the program's true privacy
+loss: Clopper and Pearson intervals at many thresholds, which all hold together with confidence
+{confidence:.2%}. Where the noise is claimed to be Gaussian, the bound is on mu, from its trade-off curve.
+If a lower bound exceeds the claim, the claim is false.
+
+*rho at least* is the lower bound on rho, for programs that claim a rho. *epsilon at least* is the lower
+bound on epsilon, at the delta where it comes closest to the claim. An audit can refute a claim, but it
+cannot prove one: a bound far below the claim says little.
+
+Programs named *all answers* are judged by the likelihood of all private answers of a run, as seen by
+someone who knows every row but one. No other statistic tells more. In addition,
+`tests/test_transcripts.py` compares what each answer reveals with what was charged for it, exactly. That
+test notices a missed charge of any size, unless the neighbours leave that answer unchanged, or it shares
+a scan with an answer that was charged more than it reveals.
 """
 
 _TRADE_OFF = """## The trade-off
 
-Someone sees a release and says which of two neighbours it was made from. Whoever raises a false alarm so
-often misses at least so often: the curve of mu-Gaussian differential privacy with mu = {mu:.3g}, from the
-noise that was claimed. Each point is a threshold: for the default, on the likelihood of all its private
-answers under either neighbour, which nobody can improve on ({runs:,} runs on each); for its main query, along
-the direction that tells the neighbours apart best. Its bars reach to what bounds the errors from above, all
-together with confidence {confidence:.2%}. The default and its query stay above the curve. With half the
-noise, both get below it.
+Someone sees a release and says which of two neighbours it was made from. They make two kinds of error:
+false alarms and misses. The curve shows the fewest misses that are possible for each rate of false
+alarms, if the claim holds: mu-Gaussian differential privacy with mu = {mu:.3g}. Each point is one
+threshold. For the default method it is a threshold on the likelihood ratio of all private answers, which
+no test can beat ({runs:,} runs on each table). For its main query it is a threshold along the direction
+that separates the neighbours best. Bars end at upper bounds on both errors; all of them hold together
+with confidence {confidence:.2%}. The default and its main query stay above the curve. With half the
+noise, both fall below it.
 
 ![Misses over false alarms](../benchmarks/results/trade-off.png)
 """
 
 _MUTANTS = """## Mutants
 
-The same audits of programs that were broken on purpose. An audit that does not catch them would be worth
-nothing: each bound is to exceed the claim of the program that the mutant was made from.
+These are the same audits, of programs that were broken on purpose. An audit that cannot catch a broken
+program is worth nothing. A mutant is caught if its lower bound exceeds the claim of the program that it
+was made from.
 """
 
 _PAPER_MUTANTS = """## Mutants of the paper's code
 
-One line of the paper's algorithms or theory changed at a time: the tests named beside it must fail, and pass
-without the change.
+Each mutant changes one line of the paper's algorithms or theory. The tests beside it must fail with the
+change, and pass without it.
 """
 
 _NEIGHBOURS = """## Neighbours with the same private answers
 
-A run on one table records all private answers; a run on a neighbour asks its own rows in earnest, but gets
-the recorded answers. Everything that can be seen (release file, diagnostics, receipt, messages, warnings,
-log, standard output and error, exit code, progress, report page, ledger, names and sizes of files) is
-compared byte by byte, the time of day left out. Tables and rows are drawn by hypothesis, NaN, infinities,
-1e308, subnormals among them.
+A run on one table records all private answers. A run on a neighbour then scans its own rows, but receives
+the recorded answers. Everything visible must be the same, byte by byte, except the time of day: the
+release file, diagnostics, receipt, messages, warnings, log, standard output and error, exit code,
+progress, report page, ledger, and the names and sizes of files. The library hypothesis draws the tables
+and the rows that differ, including NaN, infinities, 1e308 and subnormal numbers.
 """
 
 _INPUT = """## Hostile input
 
-No crash without a clear error, no partial file, no charge lost: each was checked.
+Each input was checked for three things: every failure is a clear error, no partial file is left behind,
+and no charge is lost.
 """
 
 _ATTACKS = """## Attacks
 
-Published attacks on others and on dpcov: how often they were tried, and how often they told the secret. More
-of them, and the precision of Haney et al. (2022), are in `tests/attacks`.
+These are published attacks, run against other implementations and against dpcov: how often each was
+tried, and how often it found the secret. `tests/attacks` has more of them, among them the precision-based
+attacks of Haney et al. (2022).
 """
 
 _PROOFS = """## Proof notes
 
-One for each mechanism, beside its code: statement, precondition, proof, the machine's arithmetic, status.
-Lines are those of the code when this page was made.
+Each mechanism has a note beside its code, with the statement, the precondition, the proof, the machine's
+arithmetic and the status. Line numbers are those of the code when this page was written.
 """
 
 _METHODS = """## Methods
 
-Vetted methods compute with exact integers and exact noise. The others are proved for real numbers, and run
-with `allow_unvetted=True` only.
+Vetted methods compute with exact integers and exact noise. The others are proved for real numbers only,
+and run only with `allow_unvetted=True`.
 """
 
-_TIME = """## Time of the samplers
+_TIME = """## Timing of the samplers
 
-Not claimed, only measured: one draw after another, and whether its time goes with its size (rank
-correlation).
+dpcov makes no claim about timing. This table shows the time of single draws, and its rank correlation
+with the size of the number drawn.
 """
 
 
@@ -126,7 +136,7 @@ def claims_table(claims: dict[str, Any]) -> str:
                 "EXCEEDED" if case["exceeded"] else "holds",
             ]
         )  # fmt: skip
-    head = ["program", "neighbours", "runs each", "claim", "rho at least", "epsilon at least", ""]
+    head = ["program", "neighbours", "runs on each", "claim", "rho at least", "epsilon at least", "result"]
     return table(head, lines)
 
 
@@ -171,7 +181,7 @@ def mutants_table(mutants: dict[str, Any]) -> str:
         ]
         for name, case in mutants.items()
     ]  # fmt: skip
-    return table(["program", "mutant", "runs each", "rho at least", "epsilon at least", ""], lines)
+    return table(["program", "mutant", "runs on each", "rho at least", "epsilon at least", "result"], lines)
 
 
 def paper_mutants_table(mutants: dict[str, Any]) -> str:
@@ -181,7 +191,7 @@ def paper_mutants_table(mutants: dict[str, Any]) -> str:
          "caught" if case["caught"] else "ESCAPED"]
         for name, case in mutants.items()
     ]  # fmt: skip
-    return table(["mutant", "code", "tests", ""], lines)
+    return table(["mutant", "code", "tests", "result"], lines)
 
 
 def notes_on_claims(claims: dict[str, Any]) -> str:
@@ -242,11 +252,11 @@ def page(results: dict[str, Any]) -> str:
     differing = sum(case["differing"] for case in pairs.values())
     inputs = sum(case["tried"] for case in results.get("hostile input", {}).values())
     summary = [
-        f"- {len(claims)} programs audited, {exceeded} claims exceeded.",
-        f"- {len(mutants)} mutants, {caught} caught, {len(mutants) - caught} escaped.",
-        f"- {len(of_paper)} mutants of the paper's code, {noticed} caught by tests.",
-        f"- {tried} pairs of neighbours with the same private answers, {differing} show a difference.",
-        f"- {inputs} hostile inputs; what came of each kind stands below.",
+        f"- {len(claims)} programs were audited. {exceeded} of their claims were exceeded.",
+        f"- {len(mutants)} mutants were audited. {caught} were caught, {len(mutants) - caught} escaped.",
+        f"- {len(of_paper)} mutants of the paper's code were tested. Tests caught {noticed}.",
+        f"- {tried} pairs of neighbours were given the same private answers. {differing} show a difference.",
+        f"- {inputs} hostile inputs were tried. A table below shows the outcomes.",
     ]
     confidence = min((case["confidence"] for case in claims.values()), default=0.0)
     parts = [
@@ -266,7 +276,7 @@ def page(results: dict[str, Any]) -> str:
         facts_table("attack", results.get("attacks", {})),
         _INPUT,
         facts_table("kind", results.get("hostile input", {})),
-        "## Load\n",
+        "## Load\n\nLarge tables, little memory, and many releases at once.\n",
         facts_table("what", results.get("load", {})),
         _TIME,
         facts_table("sampler", results.get("timing", {})),

@@ -1,4 +1,4 @@
-"""Check the built site: its links lead somewhere, and it loads nothing from the network.
+"""Check the built site: links lead somewhere, nothing comes from the network, announced errors occur.
 
 python docs/check_links.py docs/_build/html
 """
@@ -61,6 +61,28 @@ def broken_links(site: Path) -> list[str]:
     return broken
 
 
+def missing_errors(site: Path, sources: Path) -> list[str]:
+    """Return every page with a cell that is to raise an error and did not.
+
+    A cell tagged ``raises-exception`` may also succeed, without a warning: the text around it would be wrong.
+
+    Parameters
+    ----------
+    site : path
+        The folder of the built site.
+    sources : path
+        The folder of its pages.
+    """
+    wrong = []
+    for page in sorted(sources.rglob("*.md")):
+        built = site / page.relative_to(sources).with_suffix(".html")
+        announced = page.read_text().count("raises-exception")
+        if announced and built.exists() and built.read_text().count("output traceback") != announced:
+            wrong.append(f"{page.relative_to(sources)}: a cell that is to raise an error does not")
+    return wrong
+
+
 if __name__ == "__main__":
-    found = broken_links(Path(sys.argv[1]))
-    sys.exit("\n".join(["These links lead nowhere:", *found]) if found else 0)
+    built_site = Path(sys.argv[1])
+    found = broken_links(built_site) + missing_errors(built_site, Path(__file__).parent)
+    sys.exit("\n".join(["These links lead nowhere, or errors are missing:", *found]) if found else 0)

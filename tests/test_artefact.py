@@ -204,7 +204,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any], dict[str, bytes]], object], s
     ),
     "table too large": (lambda _, f: f.update({"tail.csv": b"0," * 2**24}), "too large"),
     "too many laws": (lambda m, _: m["tail"][0].update(laws=10**9), "too many laws"),
-    "short direction": (lambda m, _: m["tail"][1].update(along=[1.0]), "no law"),
+    "short direction": (lambda m, _: m["tail"][1].update(along=[1.0]), "tail is not valid"),
     "endless direction": (lambda m, _: m["tail"][1].update(along=[math.inf] * 4), "damaged"),
     "two even laws": (lambda m, _: m["tail"][1].update(along=None), "two laws"),
 }
@@ -224,11 +224,11 @@ def test_hostile_files_give_the_clear_error(tmp_path: Path, name: str) -> None:
 def test_foreign_files_give_the_clear_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r.dpcov"
     path.write_bytes(content)
-    with pytest.raises(dpcov.ArtefactError, match="no dpcov release"):
+    with pytest.raises(dpcov.ArtefactError, match="not a dpcov release"):
         dpcov.load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", content)
-    with pytest.raises(dpcov.ArtefactError, match="no dpcov release"):
+    with pytest.raises(dpcov.ArtefactError, match="not a dpcov release"):
         dpcov.load(path)
 
 

@@ -34,3 +34,13 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path, link: str, broken: bo
     (tmp_path / "b" / "other.html").write_text("<p id='here'></p>")
     (tmp_path / "index.html").write_text(f"<h1 id='top'></h1>{link}")
     assert len(check_links.broken_links(tmp_path)) == broken
+
+
+@pytest.mark.parametrize(("output", "wrong"), [("<div class='output traceback'>", 0), ("<p>42</p>", 1)])
+def test_errors_that_a_page_announces_must_occur(tmp_path: Path, output: str, wrong: int) -> None:
+    site, sources = tmp_path / "site", tmp_path / "docs"
+    site.mkdir()
+    sources.mkdir()
+    (sources / "page.md").write_text(":tags: [raises-exception]")
+    (site / "page.html").write_text(output)
+    assert len(check_links.missing_errors(site, sources)) == wrong

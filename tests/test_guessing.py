@@ -93,7 +93,7 @@ def test_mu_is_refused_by_methods_of_other_noise(method: str) -> None:
     }
     rows = np.random.default_rng(0).normal(size=(2000, 2))
     with pytest.raises(
-        dpcov.ArgumentError, match=f"method '{method}' has other noise than Gaussian, and no mu"
+        dpcov.ArgumentError, match=f"method '{method}' has noise that is not Gaussian, so it has no mu"
     ):
         dpcov.release(rows, mu=0.5, method=method, **options.get(method, {}))
 

@@ -87,7 +87,7 @@ def test_a_file_keeps_the_unit(made: dpcov.Release, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_said_or_done_is_refused(made: dpcov.Release, visits: pd.DataFrame) -> None:
-    with pytest.raises(ArgumentError, match="sampling=True takes rows for independent draws"):
+    with pytest.raises(ArgumentError, match="sampling=True assumes that rows are independent draws"):
         made.mean(sampling=True)
     with pytest.raises(ArgumentError, match="method 'recursive' protects single rows only"):
         dpcov.release(visits, rho=1, privacy_unit="patient", method="recursive", m=10)

@@ -20,8 +20,31 @@ def command_help() -> str:
     command = get_command(tool)
     context = Context(command, info_name="dpcov")
     text = get_docs_for_click(obj=command, ctx=context, name="dpcov", title="dpcov")
+    text = _in_full(text, _first_sentences(command, context))
     # The page has a title of its own.
     return re.sub(r"^#(?=#* )", "##", text, flags=re.MULTILINE)
+
+
+def _first_sentences(command: Any, context: Context, path: str = "dpcov") -> dict[tuple[str, str], str]:
+    """Return what each command does, by the command that it is part of and its name."""
+    told = {}
+    for name in getattr(command, "list_commands", lambda _: [])(context):
+        part = command.get_command(context, name)
+        told[path, name] = " ".join(part.help.split("\n\n")[0].split())
+        told |= _first_sentences(part, context, f"{path} {name}")
+    return told
+
+
+def _in_full(text: str, told: Mapping[tuple[str, str], str]) -> str:
+    """Return the help with whole sentences in its lists of commands, which a terminal cuts off."""
+    lines, path = [], "dpcov"
+    for line in text.splitlines():
+        if heading := re.match(r"#+ `(.*)`", line):
+            path = heading[1]
+        item = re.match(r"\* `([\w-]+)`: ", line)
+        known = item and told.get((path, item[1]))
+        lines.append(f"{item[0]}{known}" if item and known else line)
+    return "\n".join(lines)
 
 
 def method_list() -> str:

@@ -16,7 +16,7 @@ from dpcov.core import Curator, Gram, Rule
 
 Array = NDArray[np.float64]
 _SHOWN = 1_500
-_COLUMNS = 3
+_COLUMNS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,9 @@ def draw_rows(rows: Array) -> Any:
 def draw_frames(rows: Array, frames: list[Frame]) -> Any:
     """Draw the rows as each query saw them, and where it kept them."""
     lines = -(-len(frames) // _COLUMNS)
-    figure, grid = plt.subplots(lines, _COLUMNS, figsize=(9, 3.3 * lines), squeeze=False)
+    figure, grid = plt.subplots(
+        lines, _COLUMNS, figsize=(6.4, 3.5 * lines), layout="constrained", squeeze=False
+    )
     for axes in grid.flat[len(frames) :]:
         axes.axis("off")
     for number, (axes, frame) in enumerate(zip(grid.flat, frames, strict=False), start=1):
@@ -94,7 +96,6 @@ def draw_frames(rows: Array, frames: list[Frame]) -> Any:
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
         axes.set_title(f"{number}. {frame.purpose}\n{frame.share:.1%} of the budget", fontsize=9)
     grid.flat[0].legend(loc="upper left", fontsize=7, markerscale=4)
-    figure.tight_layout()
     return figure
 
 

@@ -51,7 +51,7 @@ class damage_is_an_error:  # noqa: N801 - reads as a phrase after "with"
             raise ArtefactError(f"{self._path} cannot be read: {reason}.") from error
         if isinstance(error, _DAMAGE) and not isinstance(error, ArtefactError):
             reason = str(error) or type(error).__name__
-            raise ArtefactError(f"{self._path} is no dpcov release, or is damaged: {reason}.") from error
+            raise ArtefactError(f"{self._path} is not a dpcov release, or is damaged: {reason}.") from error
 
 
 def write_archive(
@@ -173,9 +173,9 @@ class ArchiveReader:
 def _parse_manifest(content: bytes) -> dict[str, Any]:
     manifest = json.loads(content.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
     if not isinstance(manifest, dict):
-        raise TypeError("its manifest is no object")
+        raise TypeError("its manifest is not an object")
     return manifest
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

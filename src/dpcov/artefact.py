@@ -192,7 +192,7 @@ def _read_unit(manifest: Mapping[str, Any]) -> PrivacyUnit | None:
         return None
     name, weighting = _typed(stored["name"], str), _typed(stored["weighting"], str)
     if not name or weighting not in WEIGHTINGS or manifest["n_rows"] is not None:
-        raise ValueError("its privacy unit is none")
+        raise ValueError("its privacy unit is not valid")
     return PrivacyUnit(name, weighting)
 
 
@@ -218,7 +218,7 @@ def _read_provenance(manifest: Mapping[str, Any]) -> Provenance:
 def _read_moment(archive: ArchiveReader, names: tuple[str, ...]) -> Array:
     matrix = archive.table(_MOMENT, names, len(names))
     if not (np.isfinite(matrix).all() and (matrix == matrix.T).all() and (np.diag(matrix) >= 0).all()):
-        raise ValueError("its matrix is no second moment")
+        raise ValueError("its matrix is not a second moment")
     return matrix
 
 
@@ -230,7 +230,7 @@ def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
     sigma = _real(stored["sigma"])
     hidden = _real(stored.get("hidden", 0.0))
     if not (np.isfinite(inverse).all() and sigma > 0 and hidden >= 0):
-        raise ValueError("its noise law is no law")
+        raise ValueError("its noise law is not valid")
     return NoiseLaw(inverse, sigma, hidden)
 
 
@@ -259,7 +259,7 @@ def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> LossLa
         (rows >= 0).all() and (spread > 0).all() and (np.abs(shape) < 1).all() and np.isfinite(table).all()
     )
     if not (sound and min(numbers.values()) >= 0 and (along is None or len(along) == n_columns)):
-        raise ValueError("its tail is no law")
+        raise ValueError("its tail is not valid")
     return LossLaw(rows, shape, spread, directions=_whole(stored["directions"]), along=along, **numbers)
 
 
@@ -289,7 +289,7 @@ def _cost_from_plain(stored: Mapping[str, Any]) -> PrivacyCost:
 def _rational(stored: Any, name: str) -> Fraction:
     text = _typed(stored, str)
     if not _RATIONAL.fullmatch(text):
-        raise ValueError(f"{name} is no rational number")
+        raise ValueError(f"{name} is not a rational number")
     return Fraction(text)
 
 

@@ -213,6 +213,6 @@ def _warn_of_rounding(source: Source, limit: PrivacyCost, *, constant: bool) -> 
     if share > _LARGEST_ROUNDING:
         warnings.warn(
             f"a table of {source.n_rows:,} rows is rounded to fit 64-bit sums, which adds up to "
-            f"{share:.2g} standard deviations of the noise to every variance; privacy is not touched.",
+            f"{share:.2g} standard deviations of the noise to every variance; privacy is not affected.",
             stacklevel=5,
         )

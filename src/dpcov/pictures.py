@@ -19,6 +19,7 @@ POSITIVE, NEGATIVE, HIDDEN, INK = "#c43c28", "#2860c4", "#9a9a9a", "#1f4e9e"
 _MOST_NAMES = 40
 _MOST_NUMBERS = 15
 _CELL = 0.42
+_LONGEST_FLAT = 4  # letters of a name that fit beside others under a cell
 _BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6}
 
 
@@ -64,8 +65,9 @@ def draw_heat_map(
         step = -(-len(labels) // _MOST_NAMES)
         axis.set_ticks(range(0, len(labels), step), list(labels)[::step])
     axes.tick_params(length=0)
+    upright = width > 4 or max(map(len, names[1])) > _LONGEST_FLAT
     for text in axes.get_xticklabels():
-        text.set(rotation=90 if width > 4 else 0)
+        text.set(rotation=90 if upright else 0)
     if max(height, width) <= _MOST_NUMBERS:
         for i, j in np.ndindex(height, width):
             strong = told[i, j] and abs(values[i, j]) > 0.6 * size

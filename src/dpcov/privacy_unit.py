@@ -63,7 +63,9 @@ def read_unit(privacy_unit: Any, weighting: str) -> tuple[PrivacyUnit | None, Gr
         raise ArgumentError(f'weighting must be "row" or "unit", got {weighting!r}.')
     if privacy_unit is None:
         if weighting != "row":
-            raise ArgumentError('weighting="unit" needs privacy_unit: the column that tells whose a row is.')
+            raise ArgumentError(
+                'weighting="unit" needs privacy_unit: the column that says to whom a row belongs.'
+            )
         return None, None
     if isinstance(privacy_unit, str) and not privacy_unit:
         raise ArgumentError("privacy_unit must be the name of a column, or one id for each row.")

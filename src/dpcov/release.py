@@ -360,42 +360,41 @@ def release(
         A two-dimensional numpy array; a pandas, polars or pyarrow table; a path, pattern or list of
         Parquet, Arrow or CSV files, or a ``pyarrow.dataset``, streamed; a lazy polars frame; a Dask
         dataframe or array; a Spark dataframe; a connection to DuckDB, PostgreSQL or SQLite, or its address,
-        with a `query`. A row with a missing or infinite value counts as a row
-        of zeros. Types are public and must not depend on rows: one cell of text makes a pandas column
-        ``object``, which an error would tell.
+        with a `query`. A row with a missing or infinite value counts as a row of zeros. Column types are
+        public and must not depend on the rows: a single cell of text turns a pandas column into ``object``,
+        and the error would reveal it.
     epsilon, delta : float, optional
         The budget as (epsilon, delta)-differential privacy.
     mu : float, optional
         The budget in Gaussian differential privacy, instead of `epsilon`, for methods whose noise is all
-        Gaussian: who knows every other row and two candidates for one guesses right at most Phi(mu / 2) of
-        the time.
+        Gaussian. Someone who knows every other row, and two candidates for the last one, guesses right at
+        most Phi(mu / 2) of the time.
     rho : float, optional
         The budget in zero-concentrated differential privacy, instead of `epsilon`.
     columns : sequence of str or mapping, optional
-        Which columns to use; for an array, their names. CSV files need it. A mapping tells what they hold as
-        well, such as ``{"age": dpcov.number(0, 120), "sex": dpcov.category(["f", "m"])}``.
+        Which columns to use; for an array, their names. CSV files need it. A mapping also says what they
+        hold, such as ``{"age": dpcov.number(0, 120), "sex": dpcov.category(["f", "m"])}``.
     bounds : mapping, optional
-        Lower and upper ends of columns of numbers, such as ``{"age": (0, 120)}``; values beyond are moved to
-        the nearest end. They must be public, and not come from the rows.
+        Lower and upper bounds of numeric columns, such as ``{"age": (0, 120)}``. Values beyond are moved to
+        the nearest bound. Bounds must be public, and must not come from the rows.
     terms : sequence of str, optional
-        Products, powers and logarithms of columns that join them, such as ``["age^2", "age:sex"]`` and
-        ``["log(income)"]``.
+        Products, powers and logarithms to add as columns, such as ``["age^2", "age:sex", "log(income)"]``.
     missing : str, optional
-        What answers rest on: "complete" rows, the default, so that one missing value leaves a row out; or
-        "pairwise" on the rows in which both columns are there, as pandas' ``cov`` does. Each column that may
-        have gaps then costs one more, which tells where they are.
+        Which rows answers are about: "complete" ones, the default, so that one missing value leaves a row
+        out; or "pairwise" the rows that have both columns, as in pandas' ``cov``. Each column that may have
+        gaps then costs one more column, which says where the gaps are.
     schema : path, optional
-        A TOML file that tells kinds and terms, as ``dpcov schema`` prints it; `columns` may then name some of
+        A TOML file with kinds and terms, as ``dpcov schema`` prints it; `columns` may then name some of
         its columns.
     query : str, optional
-        What to ask a database for, such as ``"select age, region from people"``. It runs once, and its result
-        is kept in a temporary file while the release is made.
+        The SQL query to run on a database, such as ``"select age, region from people"``. It runs once, and
+        its result is kept in a temporary file while the release is made.
     method : str, default "whitening"
         One of ``dpcov.methods()``.
     intercept : bool, default True
-        Whether a constant column joins the table, which makes means and covariances available.
+        Whether to add a constant column, which makes means and covariances available.
     allow_unvetted : bool, default False
-        Whether a method may run whose guarantee holds for real numbers but not to the last bit.
+        Whether to allow a method whose guarantee is proved for real numbers but not to the last bit.
     rng : numpy.random.Generator, optional
         For tests only: noise from a seeded generator, which makes the release NOT private.
     progress : bool, optional
@@ -409,16 +408,16 @@ def release(
     allow_seeded : bool, default False
         Whether `rng` may be used with a ledger. The charge is then marked as not private.
     force : bool, default False
-        Whether to go on if the table is too small for its columns and budget to show anything.
+        Whether to release a table even if it is too small for its columns and budget to show anything.
     privacy_unit : str or array, optional
-        The column that tells whose a row is, such as ``"patient"``; of a table in memory, also one id for
-        each row. All rows of a person are then protected together, however many they are. The number of
-        persons is public, that of rows is not. A row without an id belongs to nobody and is left out.
+        The column that says to whom a row belongs, such as ``"patient"``; for a table in memory, also one id
+        for each row. All rows of a person are then protected together, however many there are. The number of
+        persons is public, the number of rows is not. A row without an id belongs to nobody and is left out.
     weighting : str, default "row"
-        With `privacy_unit`: whether every "row" counts the same, or every "unit" does, so that each of k rows
-        of a person weighs 1 / k.
+        With `privacy_unit`: whether every "row" has the same weight, or every "unit". In the latter case each
+        of k rows of a person weighs 1 / k.
     **options
-        What the method takes, such as `radius`.
+        Options of the method, such as `radius`.
 
     Returns
     -------
@@ -457,7 +456,7 @@ def release(
     chosen.check_consent(allow_unvetted=allow_unvetted)
     told = schema_of(columns=columns, bounds=bounds, terms=terms, missing=missing, schema=schema)
     if told.missing == PAIRWISE and not intercept:
-        raise ArgumentError('missing="pairwise" needs the constant column: leave intercept=False out.')
+        raise ArgumentError('missing="pairwise" needs the constant column: leave out intercept=False.')
     unit, _ = read_unit(privacy_unit, weighting)
     if unit is not None:
         chosen.check_units()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import figure_tables
 import figures
+import figures_methods
+import figures_privacy
 import pytest
 
 DOCS = figures.ROOT / "docs"
@@ -49,7 +51,44 @@ def test_pages_use_every_figure_they_name_by_a_name_that_exists() -> None:
 
 
 def test_epsilon_stands_beside_rho_as_it_is() -> None:
-    assert f"rho = 0.5, which is epsilon = {figures.epsilon_of_half()} at" in figures.README.read_text()
+    assert (
+        f"rho = 0.5, which is epsilon = {figures_privacy.epsilon_of_half()} at" in figures.README.read_text()
+    )
+
+
+def test_the_readme_states_the_guess_at_its_epsilon() -> None:
+    assert (
+        f"right candidate at most {figures_privacy.guess_at_one()} of the time" in figures.README.read_text()
+    )
+
+
+@pytest.mark.parametrize("name", ["guess_at_one", "guess_at_three"])
+def test_no_page_has_a_guess_typed_by_hand(name: str) -> None:
+    typed = [page.name for page in DOCS.rglob("*.md") if figures.measured()[name] in page.read_text()]
+    assert typed == []
+
+
+def test_methods_that_refuse_are_told_from_those_that_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = figure_tables.results("arena")
+    found = found.assign(
+        error=0.5,
+        answered=found["answered"].where(~found["method"].isin(["aggregate", "leverage"]), 0),
+        note=found["method"].map({"aggregate": "Too few rows. Nothing was spent.", "leverage": "It failed."}),
+    )
+    found.to_csv(tmp_path / "arena.csv")
+    monkeypatch.setattr(figure_tables, "RESULTS", tmp_path)
+    figure_tables.results.cache_clear()
+    try:
+        lines = {
+            line.split(" | ")[0]: line.split(" | ")[1:] for line in figures_methods.arena_table().splitlines()
+        }
+    finally:
+        figure_tables.results.cache_clear()
+    assert {cell.strip(" |") for cell in lines["| aggregate (Algorithm 3)"]} == {"refused"}
+    assert {cell.strip(" |") for cell in lines["| leverage (2023, unvetted)"]} == {"no answer"}
+    assert {cell.strip(" |") for cell in lines["| coinpress"]} == {"0.5"}
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_summary_in_words(release: dpcov.Release) -> None:
     ("line", "code", "message"),
     [
         ("ask nothing.dpcov mean", 5, "nothing.dpcov cannot be read: No such file"),
-        ("ask notes.txt mean", 5, "is no dpcov release"),
+        ("ask notes.txt mean", 5, "is not a dpcov release"),
         ("ask out.dpcov regress b --on a,z", 2, "no column 'z'"),
         ("ask out.dpcov regress b --on a --ridge -1", 2, "ridge must be"),
         ("ask out.dpcov regress b --on a --ridge some", 2, "must be a number or auto"),

@@ -89,7 +89,7 @@ def test_amounts_are_taken_as_typed(tmp_path: Path) -> None:
         ("create new.db --dataset a --rho -2", 2, "rho must be greater than 0"),
         ("create new.db --dataset a", 2, "A budget is needed"),
         ("create new.db --dataset ' ' --rho 1", 2, "dataset must have a name"),
-        ("create no/such/folder.db --dataset a --rho 1", 4, "cannot be made"),
+        ("create no/such/folder.db --dataset a --rho 1", 4, "cannot be created"),
         ("close budget.db --dataset a", 2, "give --yes"),
     ],
 )

@@ -145,7 +145,7 @@ def test_one_other_charge_makes_the_whole_receipt_one_in_zcdp() -> None:
 def test_a_gaussian_budget_refuses_other_noise() -> None:
     budget = Budget(resolve_budget(epsilon=1, delta=1e-6, gaussian=True))
     budget.charge(Charge("matrix", PrivacyCost(Fraction(1, 100), gaussian=True)))
-    with pytest.raises(BudgetError, match=r"for Gaussian noise alone\. Nothing was spent"):
+    with pytest.raises(BudgetError, match=r"for Gaussian noise only\. Nothing was spent"):
         budget.charge(Charge("radius", PrivacyCost(Fraction(1, 1000))))
     assert budget.receipt(private=True).spent == PrivacyCost(Fraction(1, 100), gaussian=True)
 
@@ -153,7 +153,7 @@ def test_a_gaussian_budget_refuses_other_noise() -> None:
 def test_mu_is_kept_exactly() -> None:
     limit = resolve_budget(mu=Fraction(1, 5), gaussian=True)
     assert limit == PrivacyCost(Fraction(1, 50), gaussian=True)
-    with pytest.raises(ArgumentError, match="mu is for Gaussian noise alone"):
+    with pytest.raises(ArgumentError, match="mu is for Gaussian noise only"):
         resolve_budget(mu=Fraction(1, 5))
 
 

@@ -270,7 +270,7 @@ def test_a_ledger_in_a_read_only_folder_cannot_be_charged() -> None:
         Path(folder).chmod(stat.S_IRUSR | stat.S_IXUSR)
         with pytest.raises(LedgerError, match="folder is read-only"):
             ledger.charge("flights", cost("1/100"), method="whitening")
-        with pytest.raises(LedgerError, match="cannot be made"):
+        with pytest.raises(LedgerError, match="cannot be created"):
             Ledger.create(Path(folder) / "other.db")
         Path(folder).chmod(stat.S_IRWXU)
 
@@ -291,7 +291,7 @@ def no_superuser(folder: str) -> Iterator[None]:
 
 
 def test_a_ledger_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="cannot be made"):
+    with pytest.raises(LedgerError, match="cannot be created"):
         Ledger.create(tmp_path / "no such folder" / "budget.db")
     assert not list(tmp_path.iterdir())
 

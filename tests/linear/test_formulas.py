@@ -112,7 +112,7 @@ def test_formulas_that_cannot_be_answered(release: dpcov.Release, formula: str, 
 
 
 def test_a_formula_and_columns_are_too_much(release: dpcov.Release) -> None:
-    with pytest.raises(ArgumentError, match="leave on out"):
+    with pytest.raises(ArgumentError, match="leave out on"):
         release.regress("wage ~ educ", on=["age"])
     with pytest.raises(ArgumentError, match="intercept must be True or False"):
         release.regress("wage ~ educ", intercept="no")  # type: ignore[arg-type]

@@ -270,8 +270,8 @@ def test_rows_of_a_person_may_come_from_a_database() -> None:
     ("data", "query", "message"),
     [
         ("postgresql://ada:secret@localhost/db", "select 1", "the address holds a password"),
-        ("sqlite:///no/such/file.db", "select 1", "is no file"),
-        ("duckdb://", "select 1", "is no file"),
+        ("sqlite:///no/such/file.db", "select 1", "is not a file"),
+        ("duckdb://", "select 1", "is not a file"),
         ("duckdb:///x.db", None, "say which rows"),
         ("duckdb:///x.db", "  ", "say which rows"),
         ("people.parquet", "select 1", "query is for databases"),

@@ -61,7 +61,7 @@ def describe(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Release the second-moment matrix of a sensitive table once, ask any linear question.
+    """Release the second-moment matrix of a sensitive table once, then ask any linear question.
 
     A custodian opens an account that says how much may ever be learned about a dataset, and releases:
 

@@ -38,8 +38,8 @@ ask = typer.Typer(cls=_Questions, add_completion=False, no_args_is_help=True, ri
 Columns = Annotated[
     list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")
 ]
-Level = Annotated[float, typer.Option(help="Probability of the intervals, each on its own.")]
-Sampling = Annotated[bool, typer.Option("--sampling", help="Intervals cover sampling error too.")]
+Level = Annotated[float, typer.Option(help="The probability with which each interval holds.")]
+Sampling = Annotated[bool, typer.Option("--sampling", help="Let intervals cover sampling error too.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
 
 

@@ -31,7 +31,7 @@ def compare(
     ],
     *,
     public: Annotated[
-        bool, typer.Option("--public", help="Your word that the rows are public or synthetic.")
+        bool, typer.Option("--public", help="Confirm that the rows are public or synthetic.")
     ] = False,
     rho: Annotated[
         Fraction, typer.Option(parser=read_number, metavar="NUMBER", help="The budget of every run in zCDP.")

@@ -34,7 +34,7 @@ def demo(
     ] = Path("demo-output"),
     as_json: AsJson = False,
 ) -> None:
-    """Release 336,776 real flights, ask questions, and meet the end of a budget.
+    """Release 336,776 real flights, ask questions, and run out of budget.
 
     Leaves a release, a report and a ledger in the folder; those of an earlier demo are replaced.
 

@@ -22,7 +22,7 @@ ledger = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="""Make, show and close the budgets that releases are paid from.
+    help="""Create, show and close the budgets that pay for releases.
 
     A ledger is one file. It holds each dataset's total budget, which never changes, and every charge against
     it. A release charges it before any noise is drawn, and is refused if too little is left.
@@ -69,12 +69,12 @@ def create(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Whose rows are protected together, such as patient: releases must name the same.",
+            help="Who rows belong to, such as patient. Releases must protect the same unit.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Open an account for a dataset; the file is made if it does not exist.
+    """Open an account for a dataset. Creates the file if it does not exist.
 
     The total can never be raised: it is the promise made to the people in the data. Most methods need no
     delta of their own; for those that do, keep a share of it with --delta-share, or give --rho and --delta.
@@ -187,7 +187,7 @@ def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take no more charges for a dataset, for ever.
+    """Close a dataset for good: it accepts no more charges.
 
     ```text
     dpcov ledger close budget.db --dataset flights --yes

@@ -10,7 +10,7 @@ from dpcov.cli.output import print_json, print_table, print_text
 
 @reported
 def methods(*, as_json: AsJson = False) -> None:
-    """List the methods that dpcov release takes.
+    """List the methods that dpcov release can run.
 
     A vetted method computes with exact integers and exact noise. An unvetted one has a guarantee that is
     proved for real numbers but computes in floating point: it runs with --allow-unvetted only.

@@ -42,7 +42,7 @@ def plan(
         typer.Option(
             parser=read_whole,
             metavar="COUNT",
-            help="How many persons, if all rows of each are protected together: instead of rows.",
+            help="How many persons, instead of rows, if all rows of a person are protected together.",
         ),
     ] = None,
     rows_per_unit: Annotated[
@@ -64,7 +64,10 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     condition: Annotated[
-        float, typer.Option(help="A guess of the largest over the least eigenvalue of the second moment.")
+        float,
+        typer.Option(
+            help="A guess of the condition number: largest over least eigenvalue of the second moment."
+        ),
     ] = 1e6,
     distribution: Annotated[
         str | None,

@@ -81,12 +81,12 @@ def release(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=LOWER:UPPER",
-            help="Public ends of a column, such as age=0:120, that values are clipped to; may be repeated.",
+            help="Public bounds of a column, such as age=0:120. Values are clipped to them. May be repeated.",
         ),
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="What to ask a database for: DATA is then its address."),
+        typer.Option(metavar="SQL", help="The SQL query to read. DATA is then the address of a database."),
     ] = None,
     schema: Annotated[
         Path | None,
@@ -102,17 +102,18 @@ def release(
         str | None,
         typer.Option(
             metavar="MODE",
-            help="What answers rest on: complete rows, or pairwise on those in which both columns are there.",
+            help="Which rows answers are about: complete ones, or pairwise those that have both columns.",
         ),
     ] = None,
     privacy_unit: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Whose a row is, such as patient: all rows of a person protected together."
+            metavar="COLUMN",
+            help="Who a row belongs to, such as patient. Protects all rows of a person together.",
         ),
     ] = None,
     weighting: Annotated[
-        str, typer.Option(help="With --privacy-unit: whether each row or each unit counts the same.")
+        str, typer.Option(help="With --privacy-unit: give the same weight to each row, or to each unit.")
     ] = "row",
     contamination: Annotated[
         Fraction | None,
@@ -125,7 +126,9 @@ def release(
     ] = "whitening",
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="What the method takes, such as radius=10; may be repeated."),
+        typer.Option(
+            metavar="NAME=VALUE", help="An option of the method, such as radius=10. May be repeated."
+        ),
     ] = None,
     intercept: Annotated[
         bool, typer.Option(help="Add a constant column, which makes means and covariances available.")
@@ -137,12 +140,14 @@ def release(
     dataset: Annotated[str | None, typer.Option(help="The dataset in the ledger whose budget pays.")] = None,
     purpose: Annotated[str, typer.Option(help="What the release is for, for the ledger's history.")] = "",
     force: Annotated[
-        bool, typer.Option("--force", help="Go on even if the table is too small to show anything.")
+        bool, typer.Option("--force", help="Release even a table that is too small to show anything.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show plan, predicted error and cost; read no row, spend nothing."),
+        typer.Option(
+            "--dry-run", help="Show the plan, the predicted error and the cost. Reads no row, spends nothing."
+        ),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(help="For tests only: repeatable noise. Needs --not-private.")

@@ -25,7 +25,7 @@ def schema(
     *,
     query: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="What to ask a database for: DATA is then its address."),
+        typer.Option(metavar="SQL", help="The SQL query to read. DATA is then the address of a database."),
     ] = None,
     header: Annotated[
         bool,

@@ -105,7 +105,7 @@ def resolve_budget(
         raise ArgumentError("Give one of rho, mu, and epsilon with delta.")
     if mu is not None:
         if not gaussian or delta is not None:
-            raise ArgumentError("mu is for Gaussian noise alone, without delta: give rho or epsilon.")
+            raise ArgumentError("mu is for Gaussian noise only, without delta: give rho or epsilon.")
         return PrivacyCost(_positive(mu, "mu") ** 2 / 2, gaussian=True)
     if rho is not None:
         approximate = Fraction(0) if delta is None else as_fraction(delta, "delta")
@@ -231,7 +231,7 @@ class Budget:
             if self._closed:
                 raise BudgetError("this budget is closed: its release has ended. Nothing was spent.")
             if self._limit.gaussian and not cost.gaussian:
-                raise BudgetError("this budget is for Gaussian noise alone. Nothing was spent.")
+                raise BudgetError("this budget is for Gaussian noise only. Nothing was spent.")
             if not (self._spent + cost).fits_within(self._limit):
                 left = str(self.remaining) + (", delta=0" if cost.delta and not self.remaining.delta else "")
                 purposes = " and ".join(dict.fromkeys(charge.purpose for charge in charges))

@@ -128,7 +128,7 @@ class PrivateEstimator(BaseEstimator):
         twice = sorted(own & set(options))
         if twice:
             raise ArgumentError(
-                f"release_options must not contain {', '.join(twice)}: the estimator decides about that."
+                f"release_options must not contain {', '.join(twice)}: the estimator sets that itself."
             )
         if self.contamination:
             options["contamination"] = self.contamination

@@ -106,7 +106,7 @@ class LedgerFile:
         except FileExistsError:
             raise LedgerError(f"{self.path} exists already; nothing was changed.") from None
         except OSError as error:
-            raise LedgerError(f"{self.path} cannot be made: {error.strerror}.") from None
+            raise LedgerError(f"{self.path} cannot be created: {error.strerror}.") from None
         try:
             with self._connection(check=False) as connection:
                 connection.execute("PRAGMA encoding = 'UTF-8'")
@@ -148,7 +148,7 @@ class LedgerFile:
     def _connection(self, *, check: bool = True) -> Iterator[sqlite3.Connection]:
         if not os.path.isfile(self.path):  # noqa: PTH113  (Path.is_file raises in a forbidden folder)
             raise LedgerError(
-                f"there is no ledger at {self.path}. Make one: "
+                f"there is no ledger at {self.path}. Create one: "
                 f"dpcov ledger create {shlex.quote(str(self.path))} --dataset NAME --rho TOTAL"
             )
         connection = None

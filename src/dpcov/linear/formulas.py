@@ -74,7 +74,7 @@ def read_model(questions: Questions, target: str, on: Sequence[str] | None, *, i
             parts = [on] if on in questions.columns else [part.strip() for part in on.split(",")]
             raise ArgumentError(f"on must be a list of column names, got the text {on!r}: use {parts}.")
         if isinstance(target, str) and "~" in target and target not in questions.columns:
-            raise ArgumentError("a formula says what explains the target: leave on out.")
+            raise ArgumentError("a formula already names the predictors: leave out on.")
         names = tuple(on) if isinstance(on, Sequence) else on
         return Model(target, names, {name: (name,) for name in names}, intercept)
     if not isinstance(target, str) or "~" not in target:

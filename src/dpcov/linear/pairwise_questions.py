@@ -111,7 +111,7 @@ class PairwiseQuestions(Questions):
     def without_constant(self) -> Questions:
         """There is none: what goes through the origin would rest on other rows than the means."""
         raise ArgumentError(
-            "a pairwise release knows no regression through the origin: leave intercept=False out, or "
+            "a pairwise release cannot answer a regression through the origin: leave out intercept=False, or "
             'release with missing="complete".'
         )
 

@@ -193,8 +193,8 @@ class Questions:
         """Raise an `ArgumentError` if sampling error is asked for, and rows of one person belong together."""
         if flag(sampling, "sampling") and self.grouped:
             raise ArgumentError(
-                "sampling=True takes rows for independent draws, which the rows of one person are not; ask "
-                "about the table itself, without it."
+                "sampling=True assumes that rows are independent draws, and the rows of one person are not. "
+                "Leave it out to ask about the table itself."
             )
 
     def second_moment(self, *, sampling: bool) -> Answer:

@@ -88,7 +88,7 @@ def _bar(value: float, error: float, lower: float, upper: float) -> str:
     dot, left, right = (
         half + reach * max(-1.0, min(1.0, number / error / _MOST_ERRORS)) for number in (value, lower, upper)
     )
-    colour = "#9a9a9a" if lower <= 0 <= upper else "#1f4e9e"
+    colour = "#9a9a9a" if lower <= 0 <= upper else "#3b76cc"
     if abs(value) > _MOST_ERRORS * error:
         side = math.copysign(1.0, value)
         tip, back = dot + side * (_MARGIN - 1), dot - side * _MARGIN

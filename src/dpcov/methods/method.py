@@ -161,7 +161,7 @@ not come from the rows.
         gaussian = self.gaussian and not share
         if mu is not None and not gaussian:
             raise ArgumentError(
-                f"method '{self.name}' has other noise than Gaussian, and no mu: give rho or epsilon."
+                f"method '{self.name}' has noise that is not Gaussian, so it has no mu: give rho or epsilon."
             )
         limit = resolve_budget(
             rho=rho, mu=mu, epsilon=epsilon, delta=delta, approximate_share=share, gaussian=gaussian

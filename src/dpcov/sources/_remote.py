@@ -117,8 +117,8 @@ def unwrap(partial: Partial, n_rows: int) -> NDArray[np.int64]:
     if partial.problem:
         raise SourceError(f"the rows could not be read: {partial.problem}")
     raise SourceChangedError(
-        "a partition has not as many rows or units as when the table was opened; "
-        "persist or write a table that is not computed alike every time."
+        "a partition has another number of rows or units than when the table was opened. Persist the "
+        "table, or write it to files, if it is not computed the same way every time."
     )
 
 

@@ -125,7 +125,7 @@ def array_encoding(columns: Columns, n_columns: int, dtype: np.dtype[Any]) -> En
 def frame_encoding(schema: Mapping[str, DType], columns: Columns, native: Any = None) -> Encoding:
     """Return how to read a dataframe; a `native` one of pandas tells the levels of its categories."""
     if not all(isinstance(name, str) for name in schema):
-        raise ArgumentError("data has column names that are no strings; rename its columns first.")
+        raise ArgumentError("data has column names that are not strings; rename its columns first.")
     types = [(name, _column_type(name, dtype, native)) for name, dtype in schema.items()]
     return resolve(columns, [(name, replace(found, gaps=_has_room(name, native))) for name, found in types])
 

@@ -207,7 +207,7 @@ def _sorted_frame(
 
 
 def check_unit_column(own: str, present: Sequence[str]) -> None:
-    """Raise an `ArgumentError` unless the table has the column that tells whose a row is."""
+    """Raise an `ArgumentError` unless the table has the column that says to whom a row belongs."""
     if own not in present:
         near = did_you_mean([own], [name for name in present if isinstance(name, str)])
         raise ArgumentError(f"privacy_unit must be a column of data, got {own!r}. {near}".strip())

@@ -133,8 +133,8 @@ class SparkSource:
     def _check_rows(self, found: dict[int, int]) -> None:
         if found != {_Part(index).count_cell: rows for index, rows in self._lengths.items()}:
             raise SourceChangedError(
-                "a partition has not as many rows as when the table was opened; "
-                "cache or write a table that is not computed alike every time."
+                "a partition has another number of rows than when the table was opened. Cache the "
+                "table, or write it to files, if it is not computed the same way every time."
             )
 
     def _runner(self, task: RowTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -213,7 +213,9 @@ def _run(
             whole = _table(batches, names, encoding)
             total = _remote.run_units(whole, encoding, task, part.n_rows)
             if total is None:
-                raise SourceChangedError("a partition has not as many units as when the table was opened.")
+                raise SourceChangedError(
+                    "a partition has another number of units than when the table was opened."
+                )
             return total
         streams = [lambda: pieces_of(batches, encoding, names=names)]
         return scan_streams(task, streams, part.n_rows, encoding, threads=1)

@@ -126,7 +126,7 @@ def _asked(data: Any, query: str | None, ask: Callable[[Any, str | None], _Found
         (data,) = data
     if _is_relation(data):
         if query is not None:
-            raise ArgumentError("data is the result of a query already: leave query out.")
+            raise ArgumentError("data is already the result of a query: leave out query.")
         return ask(data, None)
     if not isinstance(query, str) or not query.strip():
         raise ArgumentError(
@@ -186,7 +186,7 @@ def _connect(address: str) -> Any:
         path = parts.path.removeprefix("/")
         if not path or not Path(path).is_file():
             raise ArgumentError(
-                f"{path or 'the address'} is no file; write {parts.scheme}:///folder/file.db."
+                f"{path or 'the address'} is not a file; write {parts.scheme}:///folder/file.db."
             )
         if parts.scheme == "duckdb":
             duckdb = require("duckdb", "sql")

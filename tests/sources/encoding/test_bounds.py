@@ -82,7 +82,7 @@ def test_bad_bounds_are_refused_in_words(bounds: Any, message: str) -> None:
 
 
 def test_bounds_must_be_said_once_and_of_columns_that_are_there() -> None:
-    with pytest.raises(ArgumentError, match="say it once"):
+    with pytest.raises(ArgumentError, match="give them once"):
         dpcov.release(ROWS, rho=1, columns={"a": dpcov.number(0, 1), "b": dpcov.flag()}, bounds={"a": (0, 2)})
     with pytest.raises(ArgumentError, match=r"not in data: x9\. It has: x0, x1"):
         dpcov.release(ROWS, rho=1, bounds={"x9": (0, 1)})

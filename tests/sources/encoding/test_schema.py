@@ -157,7 +157,7 @@ def test_plain_values_and_back() -> None:
         ("columns = 3", "has no \\[columns\\]"),
         ("", "has no \\[columns\\]"),
         ("[colums]", "there is no 'colums'. Did you mean 'columns'"),
-        ("x = [", "is no TOML"),
+        ("x = [", "is not TOML"),
         ("[columns]\nage = { lower = 3 }", "column age needs a kind"),
         ('[columns]\nage = "nubmer"', "there is no kind 'nubmer'. Did you mean 'number'"),
         ('[columns]\nage = { kind = "number", lowr = 3 }', "age: number takes no lowr. Did you mean 'lower'"),

@@ -49,7 +49,7 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
     except OSError as error:
         raise ArgumentError(f"the schema {path} cannot be read ({type(error).__name__}).") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"the schema {path} is no TOML: {error}") from None
+        raise ArgumentError(f"the schema {path} is not TOML: {error}") from None
     try:
         return schema_from_plain(plain)
     except ArgumentError as error:

@@ -1,4 +1,4 @@
-"""Ids: the column that tells whose a row is. It becomes no number, and is compared as text.
+"""Ids: the column that says to whom a row belongs. It becomes no number, and is compared as text.
 
 Files of one table may have a column in several types: one missing value turns whole numbers into floats. So
 the text of an id is that of its value, whatever its type, and never that of another person by accident of

@@ -137,7 +137,7 @@ def _with_bounds(schema: Schema, bounds: Bounds | None) -> Schema:
         if not isinstance(ends, Sequence) or len(ends) != 2 or isinstance(ends, str):
             raise ArgumentError(f"bounds: {name} needs two numbers, such as (0, 120).")
         if kinds.get(name, NumberKind()) != NumberKind():
-            raise ArgumentError(f"bounds: {name} has a kind of its own already, or bounds; say it once.")
+            raise ArgumentError(f"bounds: {name} already has a kind or bounds of its own; give them once.")
         try:
             kinds[name] = NumberKind(*ends)
         except ArgumentError as error:
