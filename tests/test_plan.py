@@ -212,11 +212,13 @@ def test_an_unknown_method() -> None:
 
 
 def second_moment_error(rows: Array, ids: Any, n_units: int, rho: float) -> float:
-    made = dpcov.release(
-        rows, rho=rho, privacy_unit=ids, intercept=False, progress=False, rng=np.random.default_rng(0)
-    )
     whiten = np.linalg.inv(np.linalg.cholesky(rows.T @ rows / n_units))
-    return float(np.abs(np.linalg.eigvalsh(whiten @ made.second_moment().values @ whiten.T) - 1).max())
+    errors = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        made = dpcov.release(rows, rho=rho, privacy_unit=ids, intercept=False, progress=False, rng=rng)
+        errors.append(np.abs(np.linalg.eigvalsh(whiten @ made.second_moment().values @ whiten.T) - 1).max())
+    return float(np.median(errors))
 
 
 def test_a_plan_for_persons_matches_releases_of_persons() -> None:

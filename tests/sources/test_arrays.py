@@ -114,7 +114,7 @@ def test_every_real_dtype_is_read(dtype: Any) -> None:
         ),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "no rows"),
         (pl.DataFrame({"t": [None]}, schema={"t": pl.Date}), r'not numeric: t\. .*{"t": dpcov.date\(\)}'),
-        (pd.DataFrame(np.zeros((2, 2))), "no strings"),
+        (pd.DataFrame(np.zeros((2, 2))), "not strings"),
         (pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), "same name"),
     ],
 )
