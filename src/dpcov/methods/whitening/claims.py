@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from dpcov.arrays import Vector
 from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
+from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import Counted, Restoration
-from dpcov.methods.whitening.wrap import Agreement
 
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""

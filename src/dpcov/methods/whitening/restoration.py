@@ -16,6 +16,7 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.core import NoisyCount
 from dpcov.laws import LossLaw
+from dpcov.methods.whitening.heavy import HeavyDirection
 from dpcov.methods.whitening.tail import (
     VAGUE,
     expected_loss,
@@ -25,7 +26,7 @@ from dpcov.methods.whitening.tail import (
     loss_quantile,
     restored_quantile,
 )
-from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail
+from dpcov.methods.whitening.wrap import Region, Tail
 
 _CONFIDENCE = 0.95
 # Where a 95% interval ends.

@@ -22,10 +22,13 @@ import numpy as np
 from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.laws import noise_norm
 from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.align import align
 from dpcov.methods.whitening.frames import beyond_reach, limit_gains
-from dpcov.methods.whitening.fusion import Knowledge
+from dpcov.methods.whitening.fusion import Fused, Knowledge
 from dpcov.methods.whitening.norms import NormLook
 from dpcov.methods.whitening.run import Run
+
+_SURELY = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +140,16 @@ def whiten(run: Run, rows: Matrix) -> White | None:
 def _care_for(run: Run, look: NormLook) -> float:
     """Return what the next look has to cost: enough to see again what this one has seen."""
     quick = 1 / math.sqrt(run.look_share(c.LOOK) * run.rho)
-    return c.LOOK if look.far_under(quick) > look.far / c.APART else c.CAREFUL_LOOK
+    # Of rows that just pass, another look sees one half.
+    return c.LOOK if look.far_under(_SURELY * quick) > look.far / c.APART else c.CAREFUL_LOOK
 
 
 def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     fused = knowledge.in_coordinates(here.rows)
     values, vectors = np.linalg.eigh(fused.moment)
     visible = values > c.VISIBLE * noise_norm(run.d, 1.0)
+    if visible.any() and not visible.all() and here.far > c.DENSE * here.typical:
+        values, vectors = _aligned(fused, here, vectors[:, visible])
     # In the scale of `here`: the largest visible direction stays as long as it is.
     scale = math.exp(float(np.mean(np.log(np.linalg.eigvalsh(fused.back)))))
     forms = scale * vectors.T @ np.linalg.inv(fused.back) @ here.rows
@@ -163,6 +169,21 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
         else math.inf
     )
     return _Next(forms / np.sqrt(level)[:, None], visible, small, math.sqrt(largest) * scale, error)
+
+
+def _aligned(fused: Fused, here: White, found: Matrix) -> tuple[Vector, Matrix]:
+    """Return variances and directions like those of an eigendecomposition, the visible ones put right.
+
+    Far rows along a tilted direction would stick out of all others, which could then not be stretched.
+    """
+    columns = np.linalg.solve(fused.back, here.rows)
+    visible = align(found, columns, fused.moment, noise_norm(len(columns), 1.0))
+    beside = np.linalg.svd(visible).U[:, visible.shape[1] :]
+    parts = [np.linalg.eigh(part.T @ fused.moment @ part) for part in (beside, visible)]
+    return (
+        np.concatenate([values for values, _ in parts]),
+        np.column_stack([part @ turn for part, (_, turn) in zip((beside, visible), parts, strict=True)]),
+    )
 
 
 def _expected_error(run: Run, radius: float, values: Vector) -> float:
