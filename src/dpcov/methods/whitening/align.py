@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from dpcov.arrays import Matrix
+from dpcov.arrays import Matrix, Vector
 
 # The norm of k standard normal variables is rarely, 1 time in 50, more than this beyond the root of k.
 _RARELY_MORE = 1.5
@@ -41,23 +41,28 @@ def align(found: Matrix, columns: Matrix, moment: Matrix, noise: float) -> Matri
     size, wanted = found.shape
     allowed = noise / 2 * (1 + _RARELY_MORE / math.sqrt(max(size - wanted, 1)))
     chosen = np.zeros((size, 0))
-    rest = columns / np.linalg.norm(columns, axis=0)
     while chosen.shape[1] < wanted:
-        lengths = np.linalg.norm(rest, axis=0)
-        # Less than half of its square left: it is more of a mixture of those before.
-        own = lengths**2 > 0.5
-        units = rest / np.where(own, lengths, 1.0)
-        shown = np.einsum("ki,kl,li->i", units, moment, units)
-        tilt = np.linalg.norm(units - found @ (found.T @ units), axis=0)
-        fits = own & (tilt * shown <= allowed) & (tilt**2 < 0.5)
+        own, shown = _beside(chosen, columns, moment)
+        tilt = np.linalg.norm(own - found @ (found.T @ own), axis=0)
+        fits = (tilt * shown <= allowed) & (tilt**2 < 0.5)
         if not fits.any():
             break
-        best = units[:, np.argmax(np.where(fits, shown, -np.inf))]
-        chosen = np.column_stack([chosen, best])
-        rest = rest - np.outer(best, best @ rest)
+        chosen = np.column_stack([chosen, own[:, np.argmax(np.where(fits, shown, -np.inf))]])
     left = wanted - chosen.shape[1]
     if not left:
         return chosen
     # The directions of the span that the columns leave most of.
     others = np.linalg.svd(found - chosen @ (chosen.T @ found)).U[:, :left]
     return np.column_stack([chosen, others])
+
+
+def _beside(chosen: Matrix, columns: Matrix, moment: Matrix) -> tuple[Matrix, Vector]:
+    """Return unit vectors along what columns have beside chosen directions, and what a moment shows of them.
+
+    A column that has less than half of its square there is a mixture of those that were chosen, and left out.
+    """
+    units = columns / np.linalg.norm(columns, axis=0)
+    rest = units - chosen @ (chosen.T @ units)
+    squares = np.square(rest).sum(axis=0)
+    own = rest[:, squares > 0.5] / np.sqrt(squares[squares > 0.5])
+    return own, np.einsum("ki,kl,li->i", own, moment, own)

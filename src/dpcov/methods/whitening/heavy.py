@@ -96,11 +96,12 @@ def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[Heav
     agreement = _agreement(float(values[-1]), noise, own, rows)
     found = vectors[:, values - ordinary > least][:, ::-1]
     columns = basis.T @ white.rows[:, : run.d - run.constant]
-    aligned = align(found, columns, counts - ordinary * np.eye(own), noise)
-    strengths = np.maximum(np.einsum("ji,jk,ki->i", aligned, counts, aligned) - ordinary, least)
+    excess = counts - ordinary * np.eye(own)
+    vectors = align(found, columns, excess, noise)
+    strengths = np.maximum(np.einsum("ji,jk,ki->i", vectors, excess, vectors), least)
     heavy = tuple(
         HeavyDirection(basis @ vector, noise / (2 * strength), min(strength / rows, 1.0))
-        for vector, strength in zip(aligned.T, strengths.tolist(), strict=True)
+        for vector, strength in zip(vectors.T, strengths.tolist(), strict=True)
     )
     return heavy, agreement
 

@@ -28,6 +28,8 @@ from dpcov.methods.whitening.fusion import Fused, Knowledge
 from dpcov.methods.whitening.norms import NormLook
 from dpcov.methods.whitening.run import Run
 
+# A look sees k rows if k exceeds about 6 standard deviations of its noise, and k rows once more, but for one
+# time in 1,000, if they exceed 9.
 _SURELY = 1.5
 
 
@@ -65,6 +67,11 @@ class White:
         """Root mean square of a white coordinate, about."""
         return self.typical / math.sqrt(max(self.rank, 1))
 
+    @property
+    def has_rare_rows(self) -> bool:
+        """Whether some rows lie much further out than those of a dense table do."""
+        return self.far > c.DENSE * self.typical
+
 
 @dataclass(frozen=True, eq=False)
 class _Next:
@@ -100,13 +107,14 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     """Make the rows white, as far as that pays; None if all that can be seen of them is noise."""
     knowledge = Knowledge()
     best: White | None = None
-    least, unit, visible, idle, care = math.inf, 0.0, 0, 0, c.CAREFUL_LOOK
+    least, unit, visible, idle, care, rare = math.inf, 0.0, 0, 0, c.CAREFUL_LOOK, False
     for attempt in range(c.MOST_ROUNDS + 1):
         look = run.look(rows, care, "norms of the rows", every=run.every)
         if not look.found:
             return best
-        care = _care_for(run, look) if care > c.LOOK else c.LOOK
+        care = _care_for(run, look)
         here = White.seen(rows, look, visible)
+        rare = rare or here.has_rare_rows
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
         promising = best is None or not here.complete or expected < c.SAME * least
@@ -123,8 +131,8 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
         if here.complete and visible < run.d:
-            # Rows that carried a direction are out of sight of this look, and the last answer showed it.
-            return here
+            # Rows that carried a direction are out of sight of this look: they were in the region before.
+            return here if best is None else best
         if following.error < least or visible < run.d:
             least, best = following.error, replace(here, rank=visible)
         idle = idle + 1 if visible <= before < run.d else 0
@@ -134,13 +142,15 @@ def whiten(run: Run, rows: Matrix) -> White | None:
             look = run.look(rows, c.LOOK, "norms of the rows", every=run.every)
             return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
+        if rare and _growth(here.rows, rows) > c.APART:
+            # Rare rows that filled the region may lie so much further out now, too few for a quick look.
+            care = c.CAREFUL_LOOK
     return best
 
 
 def _care_for(run: Run, look: NormLook) -> float:
     """Return what the next look has to cost: enough to see again what this one has seen."""
     quick = 1 / math.sqrt(run.look_share(c.LOOK) * run.rho)
-    # Of rows that just pass, another look sees one half.
     return c.LOOK if look.far_under(_SURELY * quick) > look.far / c.APART else c.CAREFUL_LOOK
 
 
@@ -148,7 +158,7 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     fused = knowledge.in_coordinates(here.rows)
     values, vectors = np.linalg.eigh(fused.moment)
     visible = values > c.VISIBLE * noise_norm(run.d, 1.0)
-    if visible.any() and not visible.all() and here.far > c.DENSE * here.typical:
+    if visible.any() and not visible.all() and here.has_rare_rows:
         values, vectors = _aligned(fused, here, vectors[:, visible])
     # In the scale of `here`: the largest visible direction stays as long as it is.
     scale = math.exp(float(np.mean(np.log(np.linalg.eigvalsh(fused.back)))))
@@ -176,7 +186,7 @@ def _aligned(fused: Fused, here: White, found: Matrix) -> tuple[Vector, Matrix]:
 
     Far rows along a tilted direction would stick out of all others, which could then not be stretched.
     """
-    columns = np.linalg.solve(fused.back, here.rows)
+    columns: Matrix = np.linalg.inv(fused.back) @ here.rows
     visible = align(found, columns, fused.moment, noise_norm(len(columns), 1.0))
     beside = np.linalg.svd(visible).U[:, visible.shape[1] :]
     parts = [np.linalg.eigh(part.T @ fused.moment @ part) for part in (beside, visible)]
@@ -184,6 +194,12 @@ def _aligned(fused: Fused, here: White, found: Matrix) -> tuple[Vector, Matrix]:
         np.concatenate([values for values, _ in parts]),
         np.column_stack([part @ turn for part, (_, turn) in zip((beside, visible), parts, strict=True)]),
     )
+
+
+def _growth(before: Matrix, after: Matrix) -> float:
+    """Return how many times as far as most directions one of them is stretched between two coordinates."""
+    gains = np.linalg.svd(np.linalg.solve(before.T, after.T), compute_uv=False)
+    return float(gains[0] / np.median(gains))
 
 
 def _expected_error(run: Run, radius: float, values: Vector) -> float:

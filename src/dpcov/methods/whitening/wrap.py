@@ -15,7 +15,7 @@ lambda_max(P) tr(P)) / (n sqrt(rho))``, so stretching one direction is much chea
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Region:
     radius: float
     tails: tuple[Tail, ...] = ()
     stretches: tuple[float, ...] = ()
-    agreement: Agreement = Agreement()
+    agreement: Agreement = field(default_factory=Agreement)
 
     @property
     def heavy(self) -> tuple[HeavyDirection, ...]:
