@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from figure_tables import results, short, table
-from figures_default import real_claims, real_peers, real_refusals, where_left, where_table
+from figures_default import (
+    constants_summary,
+    constants_table,
+    real_claims,
+    real_peers,
+    real_refusals,
+    where_left,
+    where_table,
+)
 from figures_methods import (
     aggregate_runs,
     arena_best,
@@ -347,6 +355,7 @@ def measured() -> dict[str, str]:
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_setting,
         tails_table, aggregate_runs, gaps_gain, validated_coinpress, validated_exponential,
         validated_revisited, real_peers, real_refusals, real_claims, where_table, where_left,
+        constants_table, constants_summary,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 
