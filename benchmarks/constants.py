@@ -3,7 +3,8 @@
     python benchmarks/constants.py --seeds 3000:3040 [--processes 2] [NAME ...]
 
 Every table is drawn once, and released once as the method is and once for each change, with the same noise.
-It prints the table of ``docs/whitening.md`` (Constants).
+A run of all constants writes ``benchmarks/results/constants.csv``, which ``docs/whitening.md`` shows; a run
+of some prints what it found.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from world_judge import Outcome, evaluate, measure_truth
 from world_tables import draw_table
 
@@ -28,6 +32,8 @@ NAMES = (
     "AIM", "MOST_ROUND", "CAREFUL_LOOK", "LOOK", "DENSE", "TAIL_SHARE", "FALSE_ALARM",
     "KEPT_FOR_RELEASE", "VISIBLE",
 )  # fmt: skip
+
+RESULTS = Path(__file__).parent / "results" / "constants.csv"
 
 _FACTORS = (0.5, 2.0)
 _HOPELESS = 0.2
@@ -64,16 +70,19 @@ def judge_changes(seed: int, names: Sequence[str]) -> dict[tuple[str, float], Ou
     return found
 
 
-def format_line(title: str, outcomes: Sequence[Outcome]) -> str:
-    """Return a line of the table."""
+def summarise(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return how accurate releases are beside the oracle, and how often their claims fail."""
     answerable = [outcome for outcome in outcomes if outcome.oracle < _HOPELESS]
     ratios = np.array([outcome.ratio for outcome in answerable])
     claims = [o for o in answerable if not math.isnan(o.resolved_error) and not math.isnan(o.predicted_error)]
-    exceeded = np.mean([outcome.exceeded for outcome in claims])
-    return (
-        f"| {title} | {np.median(ratios):.2f} | {np.mean(ratios <= 1.25):.0%} | {np.mean(ratios <= 2):.0%} | "
-        f"{exceeded:.0%} |"
-    )
+    return {
+        "median_ratio": float(np.median(ratios)),
+        "within_1.25": float(np.mean(ratios <= 1.25)),
+        "within_2": float(np.mean(ratios <= 2)),
+        "exceeded": float(np.mean([outcome.exceeded for outcome in claims])),
+        "tables": len(outcomes),
+        "counted": len(answerable),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -88,11 +97,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(given.processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         judged = list(pool.map(partial(judge_changes, names=tuple(given.names)), range(first, last)))
-    print("| constant | median ratio | within 1.25 | within 2 | predictions exceeded |")
-    print("|---|---:|---:|---:|---:|")
-    for name, factor in judged[0]:
-        title = f"`{name}` = {changed_value(name, factor):g}" if name else "as they are"
-        print(format_line(title, [found[name, factor] for found in judged]))
+    lines = [
+        {
+            "constant": name,
+            "usual": getattr(constants, name) if name else None,
+            "value": changed_value(name, factor) if name else None,
+            **summarise([found[name, factor] for found in judged]),
+            "first_seed": first,
+            "last_seed": last - 1,
+        }
+        for name, factor in judged[0]
+    ]
+    found = pd.DataFrame(lines)
+    print(found.to_string(index=False))
+    if tuple(given.names) == NAMES:
+        found.to_csv(RESULTS, index=False)
 
 
 if __name__ == "__main__":

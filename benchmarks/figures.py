@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from figure_tables import results, short, table
-from figures_default import real_claims, real_peers, real_refusals, where_left, where_table
+from figures_default import (
+    constants_summary,
+    constants_table,
+    real_claims,
+    real_peers,
+    real_refusals,
+    where_left,
+    where_table,
+)
 from figures_methods import (
     aggregate_runs,
     arena_best,
@@ -69,6 +77,17 @@ def accuracy_table() -> str:
         others = [short(measured[name]) for name in ("analyze_gauss", "paper")]
         lines.append([title, *others, f"**{ours}**" if best else ours, short(measured["oracle"])])
     return table(["table", "noise on the Gram matrix", "the paper's method", "dpcov", "oracle\\*"], lines)
+
+
+def accuracy_runs() -> str:
+    """Return how many releases the medians of that table are of."""
+    found = results("accuracy").query("rho == 0.5").set_index("case")
+    return _one_or_range(found.loc[list(ACCURACY_CASES), "runs"])
+
+
+def _one_or_range(counts: Any) -> str:
+    least, most = counts.min(), counts.max()
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def accuracy_summary() -> str:
@@ -140,6 +159,11 @@ def example_releases() -> str:
 def flights_regression() -> str:
     """Return errors of a regression of real flights beside other libraries and methods."""
     return _flights("regression", 100, "%")
+
+
+def flights_runs() -> str:
+    """Return how many runs these medians are of."""
+    return _one_or_range(results("flights").query("task == 'regression'")["runs"])
 
 
 def flights_components() -> str:
@@ -347,6 +371,7 @@ def measured() -> dict[str, str]:
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_setting,
         tails_table, aggregate_runs, gaps_gain, validated_coinpress, validated_exponential,
         validated_revisited, real_peers, real_refusals, real_claims, where_table, where_left,
+        constants_table, constants_summary, accuracy_runs, flights_runs,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

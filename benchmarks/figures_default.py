@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 from figure_tables import results, table
 
 _EPSILONS = (0.3, 1.0, 3.0)
+_OF_A_CONSTANT = ["constant", "usual", "value", "median_ratio", "within_1.25", "within_2", "exceeded"]
 _EQUAL = 0.01
 _KINDS = {
     "means": "means",
@@ -115,3 +118,34 @@ def where_left() -> str:
     """Return which part of the budget is left for the released matrix, in the median."""
     found = results("where")
     return f"{found['left'].median():.0%}"
+
+
+def constants_table() -> str:
+    """Return what halving and doubling constants of the default did to random tables."""
+    found = results("constants")[_OF_A_CONSTANT]
+    lines = [
+        [
+            "as they were" if pd.isna(name) else f"`{name}` = {value:g} instead of {usual:g}",
+            f"{median:.2f}",
+            *(f"{share:.0%}" for share in shares),
+        ]
+        for name, usual, value, median, *shares in found.itertuples(index=False)
+    ]
+    return table(["", "median ratio", "within 1.25", "within 2", "predictions exceeded"], lines)
+
+
+def constants_summary() -> str:
+    """Return what that table is about, and how much chance there is in it."""
+    found = results("constants")
+    usual, others = found.iloc[0], found.iloc[1:]
+    counted, share = usual["counted"], usual["within_1.25"]
+    chance = math.sqrt(share * (1 - share) / counted)
+    most = round((others["within_1.25"] - share).abs().max() * counted)
+    return (
+        f"One release each of {usual['tables']} tables of `benchmarks/world.py` (seeds "
+        f"{usual['first_seed']} to {usual['last_seed']}). *Ratio* is the error divided by the oracle's, over "
+        f"the {counted} tables on which the oracle's error is below 0.2. *Predictions exceeded* is the share "
+        "of these releases in which a resolved direction is off by more than predicted. One table is "
+        f"{1 / counted:.0%}, and the share within 1.25 has a standard error of {chance:.0%}. No change moved "
+        f"more than {most} tables into or out of 1.25, so the table can show large effects only."
+    )

@@ -35,10 +35,21 @@ def validated_coinpress() -> str:
 def validated_revisited() -> str:
     """Return errors of the separate and adaptive mechanisms as published and as measured here."""
     lines = [
-        [f"d = {d}, n = {n:,}", *(_beside(method, f"d={d} n={n}") for method in _REVISITED)]
+        [
+            f"d = {d}, n = {n:,}",
+            *(_beside(method, f"d={d} n={n}") for method in _REVISITED),
+            _of_the_default(f"d={d} n={n}"),
+        ]
         for d, n in _SIZES
     ]
-    return table(["published / ours; rho = 0.1, Zipf rows", *_REVISITED.values()], lines)
+    head = ["published / ours; rho = 0.1, Zipf rows", *_REVISITED.values(), "default, told nothing"]
+    return table(head, lines)
+
+
+def _of_the_default(setting: str) -> str:
+    found = results("arena_validation").set_index(["method", "setting", "source"])
+    line = found.loc["whitening", setting, "ours"]
+    return f"{short(line['error'], 2)} +- {short(line['spread'], 1)}"
 
 
 def validated_exponential() -> str:

@@ -63,6 +63,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "dpcov"},
     "show_prev_next": True,
+    "show_toc_level": 2,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],

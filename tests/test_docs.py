@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dpcov.methods.whitening import method
+
 ROOT = Path(__file__).parent.parent
 PAPER = ROOT / "docs" / "paper.md"
 CODE = re.compile(r"`([^`\n]+)`")
@@ -119,3 +121,14 @@ def test_everything_public_stands_in_the_reference() -> None:
     for module in ("dpcov", "dpcov.learn", "dpcov.ledger", "dpcov.linear"):
         missing = set(importlib.import_module(module).__all__) - listed
         assert not missing, f"docs/reference/api.md does not list {sorted(missing)} of {module}"
+
+
+def test_the_page_on_whitening_has_the_steps_of_the_code_in_their_order() -> None:
+    page = (ROOT / "docs" / "whitening.md").read_text()
+    told = re.findall(r"^(\d)\. \*\*\w+\*\* \(([^)]*)\)", page, re.MULTILINE)
+    assert method.__doc__ is not None
+    steps = re.split(r"^\d\. ", method.__doc__.split("\n\n``docs/whitening.md``")[0], flags=re.MULTILINE)[1:]
+    assert [number for number, _ in told] == [str(i + 1) for i in range(len(steps))]
+    for (number, files), step in zip(told, steps, strict=True):
+        missing = set(re.findall(r"\w+\.py", step)) - set(re.findall(r"\w+\.py", files))
+        assert not missing, f"step {number} of docs/whitening.md does not name {sorted(missing)}"

@@ -57,9 +57,7 @@ def test_percentages_are_rounded_up() -> None:
 
 def test_the_sentence_speaks_of_the_unit() -> None:
     sentence = guessing_sentence(PrivacyCost(Fraction(1, 2), gaussian=True), "patient")
-    assert sentence.startswith(
-        "Someone who knows every other patient, and that one patient is one of two candidates"
-    )
+    assert sentence.startswith("Someone who knows every other patient, and two candidates for the last one")
     assert "at most 69.2% of the time" in sentence
 
 

@@ -99,7 +99,7 @@ def test_a_plan_can_be_read_and_stored() -> None:
     plan = dpcov.plan(n_columns=10, n_rows=100_000, rho=0.5)
     text = repr(plan)
     assert text.startswith(
-        "Someone who knows every other row, and that one row is one of two candidates, guesses"
+        "Someone who knows every other row, and two candidates for the last one, picks the right"
     )
     assert text.splitlines()[1] == "plan: 100,000 rows, 10 columns, mu=1, rho=0.5, condition 1e+06"
     assert [line.split()[0] for line in text.splitlines()[3:-1]] == list(METHODS)
@@ -238,9 +238,7 @@ def test_a_plan_for_persons_matches_releases_of_persons() -> None:
 def test_a_plan_for_persons_speaks_of_persons() -> None:
     plan = dpcov.plan(n_units=10_000, rows_per_unit=8, n_columns=10, epsilon=1, delta=1e-6)
     text = repr(plan)
-    assert text.startswith(
-        "Someone who knows every other person, and that one person is one of two candidates"
-    )
+    assert text.startswith("Someone who knows every other person, and two candidates for the last one")
     assert "plan: 10,000 persons, 10 columns" in text
     assert "Persons are taken to have 8 rows each" in text
     assert f"whitening's error is {100 * plan.alike:.2g}%" in text

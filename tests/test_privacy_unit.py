@@ -51,8 +51,8 @@ def test_how_many_rows_there_are_is_flagged_unless_each_patient_counts_the_same(
     made: dpcov.Release, visits: pd.DataFrame
 ) -> None:
     told = made.describe()
-    assert any("theirs count less once they are clipped" in note for note in told.rows.notes)
-    assert "theirs count less" in repr(told)
+    assert any("their rows count less once they are clipped" in note for note in told.rows.notes)
+    assert "their rows count less" in repr(told)
     assert not told.mean.notes
     even = dpcov.release(
         visits, rho=1, privacy_unit="patient", weighting="unit", rng=np.random.default_rng(2)

@@ -81,7 +81,16 @@ def append(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n" + PAGES[page]()
 
 
+def hide_private(app: Sphinx, what: str, *told: Any) -> tuple[str, Any] | None:
+    """Leave out how a class is called that only the library itself makes: with arguments of its own."""
+    del app
+    signature, returned = told[-2:]
+    made_inside = what == "class" and signature is not None and re.search(r"[(,]\s*_\w", signature)
+    return ("", returned) if made_inside else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Wait for the pages to be read."""
     app.connect("source-read", append)
+    app.connect("autodoc-process-signature", hide_private)
     return {"parallel_read_safe": True}

@@ -90,12 +90,12 @@ def guessing_sentence(cost: PrivacyCost, unit: str = "row") -> str:
     >>> from dpcov.core import PrivacyCost
     >>> from dpcov.guessing import guessing_sentence
     >>> print(guessing_sentence(PrivacyCost(Fraction(1, 50), gaussian=True)))
-    Someone who knows every other row, and that one row is one of two candidates, guesses which at most 54% \
-of the time; a coin gets 50%.
+    Someone who knows every other row, and two candidates for the last one, picks the right candidate at \
+most 54% of the time; a coin gets 50%.
     """
     return (
-        f"Someone who knows every other {unit}, and that one {unit} is one of two candidates, guesses which "
-        f"at most {percent(greatest_guess(cost))} of the time; a coin gets 50%."
+        f"Someone who knows every other {unit}, and two candidates for the last one, picks the right "
+        f"candidate at most {percent(greatest_guess(cost))} of the time; a coin gets 50%."
     )
 
 
@@ -106,12 +106,12 @@ def not_gaussian_sentence(purposes: tuple[str, ...]) -> str:
     --------
     >>> from dpcov.guessing import not_gaussian_sentence
     >>> not_gaussian_sentence(("least eigenvalue",))
-    'The whole is counted in zCDP, which says less, because not all noise is Gaussian: least eigenvalue.'
+    'Privacy is accounted in zCDP, which promises less, because some noise is not Gaussian: least eigenvalue.'
     """
     if not purposes:
         return ""
     return (
-        "The whole is counted in zCDP, which says less, because not all noise is Gaussian: "
+        "Privacy is accounted in zCDP, which promises less, because some noise is not Gaussian: "
         f"{', '.join(purposes)}."
     )
 

@@ -56,6 +56,10 @@ def test_epsilon_stands_beside_rho_as_it_is() -> None:
     )
 
 
+def test_the_readme_states_how_many_releases_its_medians_are_of() -> None:
+    assert f"(median of {figures.accuracy_runs()} releases" in figures.README.read_text()
+
+
 def test_the_readme_states_the_guess_at_its_epsilon() -> None:
     assert (
         f"right candidate at most {figures_privacy.guess_at_one()} of the time" in figures.README.read_text()

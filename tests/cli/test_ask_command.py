@@ -171,9 +171,9 @@ def test_the_report_again(release: dpcov.Release, tmp_path: Path) -> None:
 def test_the_help_of_a_question_needs_no_release() -> None:
     shown = run("dpcov ask regress --help")
     assert shown.exit_code == 0
-    assert "Explain one column by others" in shown.stdout
+    assert "Regress one column on others" in shown.stdout
     assert "TARGET" in shown.stdout
-    assert "Show how columns go together" not in shown.stdout
+    assert "Show the correlation of each pair" not in shown.stdout
 
 
 def test_a_question_without_a_release_is_explained(release: dpcov.Release) -> None:

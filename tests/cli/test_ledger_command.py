@@ -35,7 +35,7 @@ def test_an_account_from_its_opening_to_its_end(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     made = run("dpcov ledger create budget.db --dataset flights --epsilon 3 --delta 1e-6")
     assert (made.exit_code, made.stderr) == (0, "")
-    assert "guesses which at most 62.7% of the time" in made.stdout
+    assert "picks the right candidate at most 62.7% of the time" in made.stdout
     assert "'flights' may spend rho=0.209775 (epsilon=3 at delta=1e-06) in total" in made.stdout
 
     ledger = Ledger.open(tmp_path / "budget.db")
@@ -183,11 +183,11 @@ def test_a_table_too_wide_for_its_terminal_breaks_no_word(capsys: pytest.Capture
 def test_guesses_lead_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = run("dpcov ledger create budget.db --dataset flights --mu 0.2")
-    assert "guesses which at most 54% of the time; a coin gets 50%." in made.stdout
+    assert "picks the right candidate at most 54% of the time; a coin gets 50%." in made.stdout
     Ledger.open("budget.db").charge("flights", PrivacyCost(Fraction(1, 100), gaussian=True), method="m")
     shown = run("dpcov ledger show budget.db").stdout.splitlines()
     assert shown[0].startswith(
-        "Someone who knows every other row (or person, if that is protected), and that one is one of two"
+        "Guesses: how often someone who knows every other row (or person, if that is protected), and two"
     )
     (line,) = [line.split() for line in shown if line.startswith("flights")]
     assert line[1:4] == ["row", "52.9%", "54%"]
@@ -196,5 +196,5 @@ def test_guesses_lead_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert account["total"]["guess"] == pytest.approx(0.5398, abs=1e-4)
     planned = run("dpcov plan --rows 1e4 --columns 3 --mu 0.2").stdout
     assert planned.startswith(
-        "Someone who knows every other row, and that one row is one of two candidates, guesses which"
+        "Someone who knows every other row, and two candidates for the last one, picks the right candidate"
     )

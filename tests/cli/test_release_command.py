@@ -65,7 +65,7 @@ def test_a_release_with_what_was_spent_and_what_is_left(ledger: Ledger, tmp_path
 
 
 def test_noise_that_is_not_gaussian_is_named_as_the_reason_for_a_weaker_promise(ledger: Ledger) -> None:
-    reason = "counted in zCDP, which says less, because not all noise is Gaussian:"
+    reason = "accounted in zCDP, which promises less, because some noise is not Gaussian:"
     assert reason not in run(f"{LINE} -o plain.dpcov").stdout
     made = run(f"{LINE} --method adaptive --option radius=5 -o other.dpcov")
     assert made.exit_code == 0, made.stderr

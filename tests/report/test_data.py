@@ -113,13 +113,13 @@ def test_words_of_the_guarantee() -> None:
     cost = dpcov.core.resolve_budget(epsilon=1, delta=Fraction(1, 10**6), gaussian=True)
     guess, promise, *rest = guarantee(Receipt(cost, (Charge("all", cost),), True), Fraction(1, 10**6), 1000)
     assert "at most a factor of e^1 (about 2.72), plus one in a million." in promise
-    assert guess.endswith("guesses which at most 54.8% of the time; a coin gets 50%.")
+    assert guess.endswith("picks the right candidate at most 54.8% of the time; a coin gets 50%.")
     assert "zCDP" not in " ".join(rest)
     large = PrivacyCost(Fraction(10**8))
     told = guarantee(Receipt(large, (Charge("the search", large),), True), Fraction(1, 10**6), 1000)
     assert "at most 100% of the time" in told[1]
     assert "which is large" in told[2]
-    assert told[-1].endswith("because not all noise is Gaussian: the search.")
+    assert told[-1].endswith("because some noise is not Gaussian: the search.")
     assert "protects hardly anyone" in told[0]
     assert "much the same" not in " ".join(told)
     assert one_in(Fraction(1, 30_000)) == "one in 30,000"
@@ -221,7 +221,7 @@ def test_other_noise_has_no_mu_and_a_weaker_curve() -> None:
     made = dpcov.release(rows, rho=0.125, method="adaptive", radius=10.0)
     data = report_data(made, "r.dpcov")
     assert data.mu is None
-    assert data.guarantee[-1].endswith("because not all noise is Gaussian: clipping radius.")
+    assert data.guarantee[-1].endswith("because some noise is not Gaussian: clipping radius.")
     gaussian = PrivacyCost(made.receipt.spent.rho, gaussian=True)
     assert all(misses <= least_misses(gaussian, alarms) + 1e-9 for alarms, misses in data.trade_off)
 

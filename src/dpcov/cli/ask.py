@@ -35,11 +35,9 @@ class _Questions(TyperGroup):
 
 ask = typer.Typer(cls=_Questions, add_completion=False, no_args_is_help=True, rich_markup_mode="markdown")
 
-Columns = Annotated[
-    list[str] | None, typer.Option(metavar="A,B,C", help="Among which columns; all by default.")
-]
-Level = Annotated[float, typer.Option(help="The probability with which each interval holds.")]
-Sampling = Annotated[bool, typer.Option("--sampling", help="Let intervals cover sampling error too.")]
+Columns = Annotated[list[str] | None, typer.Option(metavar="A,B,C", help="Which columns; all by default.")]
+Level = Annotated[float, typer.Option(help="The confidence level of the intervals.")]
+Sampling = Annotated[bool, typer.Option("--sampling", help="Let intervals cover sampling error as well.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
 
 
@@ -50,7 +48,7 @@ def choose(
 ) -> None:
     """Ask a release a linear question; asking costs nothing, however often.
 
-    Every number comes with an interval, which covers the answer of the raw rows with probability --level.
+    Every number comes with an interval that holds the answer of the raw rows with probability --level.
 
     ```text
     dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
@@ -66,12 +64,12 @@ def regress(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET", help="The column to explain, or a formula: 'wage ~ educ + age'."),
+        typer.Argument(metavar="TARGET", help="The target, or a formula: 'wage ~ educ + age'."),
     ],
     *,
     on: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B,C", help="The columns that explain it, without a formula."),
+        typer.Option(metavar="A,B,C", help="The predictors, if there is no formula."),
     ] = None,
     intercept: Annotated[bool, typer.Option(help="Fit an intercept.")] = True,
     ridge: Annotated[
@@ -79,7 +77,7 @@ def regress(
         typer.Option(
             metavar="NUMBER|auto",
             help="Penalty on squared standardised coefficients; auto picks the one that suits the noise. "
-            "By default there is none, or that of auto where slopes would follow the noise.",
+            "By default there is none, or that of auto if slopes would follow the noise.",
         ),
     ] = None,
     level: Level = 0.95,
@@ -87,7 +85,7 @@ def regress(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Explain one column by others, by least squares.
+    """Regress one column on others, by least squares.
 
     ```text
     dpcov ask flights.dpcov regress arr_delay --on dep_delay,distance
@@ -130,7 +128,10 @@ def pca(
     context: typer.Context,
     *,
     components: Annotated[
-        int, typer.Option(parser=read_whole, metavar="COUNT", help="At most how many, largest first.")
+        int,
+        typer.Option(
+            parser=read_whole, metavar="COUNT", help="How many components to show at most, largest first."
+        ),
     ] = 5,
     columns: Columns = None,
     standardize: Annotated[
@@ -173,7 +174,7 @@ def correlation(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show how columns go together, from -1 to 1.
+    """Show the correlation of each pair of columns.
 
     ```text
     dpcov ask flights.dpcov correlation --columns dep_delay,arr_delay
@@ -215,7 +216,7 @@ def partial_correlation(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show how columns go together, given all the others.
+    """Show the correlation of each pair of columns, given all the others.
 
     ```text
     dpcov ask flights.dpcov partial-correlation --columns dep_delay,arr_delay,distance
@@ -237,7 +238,7 @@ def describe(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show mean and standard deviation of each column, and how many rows are complete.
+    """Show the mean and standard deviation of each column, and how many rows are complete.
 
     ```text
     dpcov ask flights.dpcov describe

@@ -48,11 +48,11 @@ def compare(
         list[str] | None, typer.Option(metavar="A,B,C", help="Which methods; all that are vetted by default.")
     ] = None,
     runs: Annotated[
-        int, typer.Option(parser=read_whole, metavar="COUNT", help="How many draws of noise.")
+        int, typer.Option(parser=read_whole, metavar="COUNT", help="How many runs of each method.")
     ] = 5,
     intercept: Annotated[bool, typer.Option(help="Add a constant column.")] = False,
     allow_unvetted: Annotated[
-        bool, typer.Option("--allow-unvetted", help="Also methods that compute in floating point.")
+        bool, typer.Option("--allow-unvetted", help="Also run methods that compute in floating point.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

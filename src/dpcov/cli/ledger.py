@@ -35,9 +35,9 @@ ledger = typer.Typer(
 )
 
 _GUESSES = (
-    "Someone who knows every other row (or person, if that is protected), and that one is one of two "
-    "candidates, guesses which at most this often: now, from all that was released, and in the end, once all "
-    "is spent. A coin gets 50%."
+    "Guesses: how often someone who knows every other row (or person, if that is protected), and two "
+    "candidates for the last one, picks the right candidate at most. Now: after all releases so far. In the "
+    "end: once all is spent. A coin gets 50%."
 )
 
 File = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, such as budget.db.")]
@@ -69,7 +69,7 @@ def create(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Who rows belong to, such as patient. Releases must protect the same unit.",
+            help="The column that says whose a row is, such as patient. Releases must protect the same unit.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -184,7 +184,7 @@ def close(
     path: File,
     *,
     dataset: Dataset,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Close a dataset for good: it accepts no more charges.

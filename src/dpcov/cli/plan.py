@@ -34,7 +34,7 @@ def plan(
     rows: Annotated[
         int | None,
         typer.Option(
-            parser=read_whole, metavar="COUNT", help="How many rows: predicts the error of each method."
+            parser=read_whole, metavar="COUNT", help="How many rows: predict the error of each method."
         ),
     ] = None,
     units: Annotated[
@@ -56,7 +56,7 @@ def plan(
         typer.Option(
             parser=read_number,
             metavar="NUMBER",
-            help="The error wanted, such as 0.1: says how many rows it needs.",
+            help="The error wanted, such as 0.1: say how many rows it needs.",
         ),
     ] = None,
     rho: Rho = None,
@@ -66,24 +66,24 @@ def plan(
     condition: Annotated[
         float,
         typer.Option(
-            help="A guess of the condition number: largest over least eigenvalue of the second moment."
+            help="A guess at the condition number: largest over least eigenvalue of the second moment."
         ),
     ] = 1e6,
     distribution: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"Compares the rows that theorems and rates ask for if rows come from one: "
+            help=f"Compare how many rows theorems and rates ask for if rows follow a distribution: "
             f"{', '.join(DISTRIBUTIONS)}.",
         ),
     ] = None,
     shape: Annotated[
         float | None,
-        typer.Option(help="Of the Pareto distributions: how fast the tail falls; 5 in the paper."),
+        typer.Option(help="For Pareto distributions: how fast the tail falls; 5 in the paper."),
     ] = None,
     bound: Annotated[
         float | None,
-        typer.Option(help="Of the Pareto distributions: where the tail ends; 10 in the paper."),
+        typer.Option(help="For Pareto distributions: where the tail ends; 10 in the paper."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

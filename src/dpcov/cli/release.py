@@ -102,18 +102,18 @@ def release(
         str | None,
         typer.Option(
             metavar="MODE",
-            help="Which rows answers are about: complete ones, or pairwise those that have both columns.",
+            help="complete: leave out rows with gaps. pairwise: take the rows that have both columns.",
         ),
     ] = None,
     privacy_unit: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Who a row belongs to, such as patient. Protects all rows of a person together.",
+            help="The column that says whose a row is, such as patient: protects all rows of a person.",
         ),
     ] = None,
     weighting: Annotated[
-        str, typer.Option(help="With --privacy-unit: give the same weight to each row, or to each unit.")
+        str, typer.Option(help="With --privacy-unit: the same weight for each row, or for each unit.")
     ] = "row",
     contamination: Annotated[
         Fraction | None,

@@ -152,7 +152,7 @@ class AsksMoments:
     def describe(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Description:
         """Return mean and standard deviation of each column, and the number of complete rows.
 
-        Minimum, maximum and quantiles are no linear questions: a release cannot tell them.
+        Minimum, maximum and quantiles are not linear questions: a release cannot answer them.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class AsksMoments:
         return self._questions.covariance(columns, sampling=sampling)
 
     def correlation(self, columns: Sequence[str] | None = None, *, sampling: bool = False) -> Answer:
-        """Return the correlations; NaN, and a note, for a column whose own variance is within the noise.
+        """Return the correlations. A column whose own variance is within the noise has NaN, and a note.
 
         Examples
         --------

@@ -15,8 +15,8 @@ from dpcov.linear.questions import Questions
 from dpcov.tables import html_table, make_frame, number, text_table
 
 _MANY_ROWS = (
-    "Where some have many more rows than others, theirs count less once they are clipped: there may be a few "
-    "per cent more rows than the interval says."
+    "If some have many more rows than others, their rows count less once they are clipped: there may be a "
+    "few per cent more rows than the interval says."
 )
 
 

@@ -260,5 +260,7 @@ def _doubts(r_squared: Answer, outlook: Outlook, target: str) -> list[str]:
     if lowest <= 0:
         return [f"These columns may explain nothing of {target}: predictions may be worse than its mean."]
     if outlook.explained <= outlook.clipped:
-        return ["A few clipped rows may make up all of it: for other rows the mean may predict better."]
+        return [
+            "R squared may come from a few clipped rows alone: for all others, the mean may predict better."
+        ]
     return []

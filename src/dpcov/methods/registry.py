@@ -13,7 +13,7 @@ _BUILT = (
         "Subsamplable Input (NeurIPS 2025)",
         privacy="mu-GDP and rho-zCDP",
         needs="nothing",
-        assumes="nothing; most accurate if few rows carry much of a direction's variance",
+        assumes="nothing; least accurate where a few rows carry most of a direction's variance",
         algorithm="dpcov.methods.whitening.method:estimate_whitening",
         scans=15,
         takes_units=True,

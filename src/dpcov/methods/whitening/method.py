@@ -4,8 +4,9 @@ It goes further along the road of the paper's Algorithm 2 (Mahpud and Sheffet 20
 directions round by round:
 
 1. *Columns.* Each is brought to a common centre and scale, whatever its own are (``columns.py``).
-2. *Whiten.* Gram matrices of the rows compress what they show, and stretch what they do not show until its
-   rows just fit; each answer is fused with those before (``whiten.py``, ``fusion.py``).
+2. *Whiten.* Unit rows give a rough frame (``rough.py``, ``frames.py``). Gram matrices of the rows then
+   compress what they show, and stretch what they do not show until its rows just fit; each answer is fused
+   with those before (``whiten.py``, ``fusion.py``).
 3. *Settle.* A careful look at how far the rows reach; a direction that rare rows make too long is compressed
    (``settle.py``).
 4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``wrap.py``).

@@ -1,4 +1,4 @@
-"""Step 1, the rough frame: rounds of unit rows, which need no scale and no bound.
+"""Step 2 begins with a rough frame: rounds of unit rows, which need no scale and no bound.
 
 What one round cannot see is amplified for the next, as long as it is *small*: most rows have it, at about the
 same length. A *rare* direction, that few rows have and most have not, shows in no round whose noise exceeds
