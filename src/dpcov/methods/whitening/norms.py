@@ -224,9 +224,17 @@ class FineNorms:
         return max(float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part), furthest)
 
     def lost_inside(self, places: Vector, radius: float) -> Vector:
-        """Return what clipping at each of `places` takes from the squares of the rows within `radius`."""
-        squares = np.where(self._middle < radius, self._middle, 0.0) ** 2
-        result: Vector = np.maximum(squares - places[:, None] ** 2, 0.0) @ self._counts / self._part
+        """Return what clipping at each of `places` takes from the squares of the rows within `radius`.
+
+        Rows are taken to lie anywhere in their bin: all at its middle, clipping a little beyond the middle of
+        a full one would seem to cost nothing.
+        """
+        inside = self._middle < radius
+        low, high = self._low[inside], np.minimum(self._high[inside], radius)
+        # The mean of max(r^2 - p^2, 0) over r between two edges: the integral from p on, if p lies between.
+        at = np.clip(places[:, None], low, high)
+        squares = (high**3 - at**3) / 3 - places[:, None] ** 2 * (high - at)
+        result: Vector = squares @ (self._counts[inside] / (high - low)) / self._part
         return result
 
     def look_radius(self, rows: float) -> float:

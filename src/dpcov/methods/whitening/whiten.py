@@ -107,14 +107,13 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     """Make the rows white, as far as that pays; None if all that can be seen of them is noise."""
     knowledge = Knowledge()
     best: White | None = None
-    least, unit, visible, idle, care, rare = math.inf, 0.0, 0, 0, c.CAREFUL_LOOK, False
+    least, unit, visible, idle, care = math.inf, 0.0, 0, 0, c.CAREFUL_LOOK
     for attempt in range(c.MOST_ROUNDS + 1):
         look = run.look(rows, care, "norms of the rows", every=run.every)
         if not look.found:
             return best
         care = _care_for(run, look)
         here = White.seen(rows, look, visible)
-        rare = rare or here.has_rare_rows
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
         promising = best is None or not here.complete or expected < c.SAME * least
@@ -142,9 +141,6 @@ def whiten(run: Run, rows: Matrix) -> White | None:
             look = run.look(rows, c.LOOK, "norms of the rows", every=run.every)
             return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
-        if rare and _growth(here.rows, rows) > c.APART:
-            # Rare rows that filled the region may lie so much further out now, too few for a quick look.
-            care = c.CAREFUL_LOOK
     return best
 
 
@@ -194,12 +190,6 @@ def _aligned(fused: Fused, here: White, found: Matrix) -> tuple[Vector, Matrix]:
         np.concatenate([values for values, _ in parts]),
         np.column_stack([part @ turn for part, (_, turn) in zip((beside, visible), parts, strict=True)]),
     )
-
-
-def _growth(before: Matrix, after: Matrix) -> float:
-    """Return how many times as far as most directions one of them is stretched between two coordinates."""
-    gains = np.linalg.svd(np.linalg.solve(before.T, after.T), compute_uv=False)
-    return float(gains[0] / np.median(gains))
 
 
 def _expected_error(run: Run, radius: float, values: Vector) -> float:

@@ -105,8 +105,8 @@ def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
     noise = even_count(run, run.d)
-    if heavy:
-        told = histogram.radius(noise)
+    told = histogram.radius(noise)
+    if heavy and _pays(run, white, len(heavy), told):
         region = surround(run, white, heavy, told)
         grown = enclose(run, white, region, told)
         # An ellipsoid that had to grow a lot, as it lies across the far rows, may be worse than a ball. One
@@ -118,6 +118,19 @@ def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
             return grown
     radius = cheapest_radius(histogram, noise, agreement.expected(rank), without_law=white.far)
     return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
+
+
+def _pays(run: Run, white: White, n_heavy: int, far: float) -> bool:
+    """Whether an ellipsoid around rows up to `far` may save more noise than the looks for it cost.
+
+    At best it clips nothing beside heavy directions that is longer than most rows are.
+    """
+    typical = math.sqrt(max(white.rank - n_heavy, 1)) * white.unit
+    reach = math.sqrt(max(far**2 - typical**2, 0.0))
+    best = _fit(run.d, typical, typical, [reach] * n_heavy, white.unit)
+    cost = min(c.REACHES_SHARE, (n_heavy + 1) * c.CAREFUL_LOOK) + c.CAREFUL_LOOK
+    dearer = math.sqrt(run.left / max(run.left - cost, cost))
+    return dearer * best.cost < _noise_of(run.d, far, ())
 
 
 def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], far: float) -> Region:
