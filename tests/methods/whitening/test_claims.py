@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 import dpcov
 from dpcov.laws import NoiseLaw, least_resolved
 from dpcov.methods.whitening.claims import Beyond, predicted_error
+from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import FAR, Counted, restore_shrunk
-from dpcov.methods.whitening.wrap import Agreement, Region, Tail
+from dpcov.methods.whitening.wrap import Region, Tail
 
 Matrix = NDArray[np.float64]
 

@@ -48,6 +48,15 @@ def test_rows_that_are_seen_are_clipped_if_noise_costs_more() -> None:
     assert cheapest_radius(histogram, 320.0, 0.1) < histogram.radius(320.0)
 
 
+def test_a_ball_does_not_end_within_a_bin_that_is_full_of_rows() -> None:
+    # Bounded rows: a tenth of them at the very edge, in the last part of a bin from 4 to 4.36.
+    rng = np.random.default_rng(0)
+    norms = np.where(rng.random(60_000) < 0.1, rng.uniform(4.25, 4.3, 60_000), rng.uniform(1.0, 3.5, 60_000))
+    for seed in range(6):
+        found = cheapest_radius(make_histogram(norms, 8.0, seed), 3.5, 0.8)
+        assert cost(norms, found, 3.5, 0.8) < 1.1 * cost(norms, 4.3, 3.5, 0.8)
+
+
 def test_what_is_lost_falls_with_the_reach_and_is_nothing_without_a_law() -> None:
     norms = pareto(20_000, 4.0, 0)
     histogram = make_histogram(norms, 8.0, 0)

@@ -8,6 +8,7 @@ import pytest
 from methods.whitening.test_tail import make_histogram
 from numpy.typing import NDArray
 
+from dpcov.methods.whitening.heavy import Agreement, HeavyDirection
 from dpcov.methods.whitening.restoration import (
     FAR,
     Counted,
@@ -16,7 +17,7 @@ from dpcov.methods.whitening.restoration import (
     restore_shrunk,
 )
 from dpcov.methods.whitening.tail import largest_loss
-from dpcov.methods.whitening.wrap import Agreement, HeavyDirection, Region, Tail
+from dpcov.methods.whitening.wrap import Region, Tail
 
 Matrix = NDArray[np.float64]
 

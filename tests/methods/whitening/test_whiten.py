@@ -82,8 +82,8 @@ def test_a_rare_column_stays_in_sight(k: int) -> None:
         white = whitened(run, find_rough_frame(run, np.eye(run.d)).rows)
         norms = np.linalg.norm(rows @ white.rows.T, axis=1)
         assert np.median(norms[:k]) < white.far
-        # As it comes, its variance is k / N of the others': 50 to 100 times smaller. Its rows may just fit into
-        # the region of the others, which reaches 3 to 4 times as far as they are long on average.
+        # As it comes, its variance is k / N of the others': 50 to 100 times smaller. Its rows may just fit
+        # into the region of the others, which reaches 3 to 4 times as far as they are long on average.
         assert np.linalg.cond(second_moment(rows @ white.rows.T)) < 10
         # sqrt(n / k) times as long as the others in each direction, not more.
         assert white.far < 1.5 * math.sqrt(N / k) * white.unit + 4 * math.sqrt(5) * white.unit

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.methods.whitening import wrap as step
+from dpcov.methods.whitening.heavy import HeavyDirection
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White, whiten
-from dpcov.methods.whitening.wrap import HeavyDirection, Region, Tail, enclose, wrap
+from dpcov.methods.whitening.wrap import Region, Tail, enclose, wrap
 
 Matrix = NDArray[np.float64]
 
@@ -189,6 +190,18 @@ def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball(monkeypatch: pytest.
     region = wrap(run, *settle(run, white))
     assert not region.heavy
     assert region.radius >= np.median(norms[:400])
+
+
+def test_an_ellipsoid_is_looked_for_only_where_it_may_pay() -> None:
+    run = start_run(np.zeros((10_000, 20)), 0.5)
+    white = White(np.eye(20), math.sqrt(20), 20.0, 20)
+    # Rows that are 5 times as long as most in one direction: a ball has 25 times the noise.
+    assert step._pays(run, white, 1, 5 * white.typical)
+    # In 10 of 20 directions an ellipsoid is hardly smaller than a ball.
+    assert not step._pays(run, white, 10, 1.5 * white.typical)
+    # Hardly longer: nothing to save beside the 9% that the looks cost.
+    assert not step._pays(run, white, 1, 1.3 * white.typical)
+    assert step._pays(run, white, 1, 2.5 * white.typical)
 
 
 def test_what_clipping_may_cost_is_weighed_against_noise() -> None:
