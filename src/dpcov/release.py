@@ -557,7 +557,9 @@ def _exposed_columns(diagnostics: Mapping[str, Any], unit: str) -> dict[str, str
         return {}
     count = _count_beyond(beyond, unit)
     return {
-        str(name): f"{count}. Many far {unit}s lie along {name}: they can move it by more than its interval says."
+        str(
+            name
+        ): f"{count}. Many far {unit}s lie along {name}: they can move it by more than its interval says."
         for name in beyond.get("columns", ())
     }
 

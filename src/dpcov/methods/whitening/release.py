@@ -82,11 +82,11 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     beyond = (
         Beyond.none() if run.contamination else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
     )
-    # What is left of the noise after shrinking, on average over entries.
-    sigma = answer.sigma * math.sqrt(1 - shrinkage)
     # The rounding of rows may be all that is left of a direction, too.
     rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
-    law = NoiseLaw(raising @ inverse, sigma, beyond.hidden + rounding)
+    # Shrinking lowers the error on average over entries. But what it draws back is not noise alone: the
+    # means, which are entries of one line, were off by more than noise narrowed by its weight.
+    law = NoiseLaw(raising @ inverse, answer.sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration)
     columns = (
