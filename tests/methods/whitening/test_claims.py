@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -214,3 +215,20 @@ def test_a_skewed_column_that_clipping_moves_carries_a_note(seed: int) -> None:
     together = dpcov.combine([made, other]).diagnostics["rows_beyond"]["columns"]
     assert together[0] == "x0"
     assert len(set(together)) == len(together)
+
+
+def test_shrinking_does_not_narrow_the_law_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It lowers the error on average over entries, but not that of every mean.
+    rows = np.random.default_rng(0).normal(size=(N, 3))
+    laws = []
+    for weight in (0.0, 0.5):
+        monkeypatch.setattr(
+            sys.modules["dpcov.methods.whitening.release"],
+            "shrink_towards",
+            lambda _target, matrix, _sigma, weight=weight: (matrix, weight),
+        )
+        made = dpcov.release(rows, rho=0.5, rng=np.random.default_rng(1))
+        assert made.diagnostics["shrinkage"] == weight
+        assert made.noise is not None
+        laws.append(made.noise.sigma)
+    assert laws[0] == laws[1]
