@@ -234,8 +234,9 @@ def ask_everything(release: dpcov.Release, table: NamedRows, rho: float, raw: Ra
                 coefficients += Tally(refused=count + 1)
                 shares += Tally(refused=1)
             continue
-        # Intervals under a penalty are for what the raw rows give under it.
-        aim = under_penalty(table.rows, regression, fit) if fit.ridge else regression
+        # Intervals under a penalty, or without some columns, are for what the raw rows give so.
+        changed = fit.ridge or not fit.coefficients.values[:count].all()
+        aim = under_penalty(table.rows, regression, fit) if changed else regression
         if not aim.singular:
             size = np.abs(aim.coefficients)
             coefficients += check(fit.coefficients, aim.coefficients, size, [*on, "constant"])

@@ -206,6 +206,7 @@ def _rows_beyond(diagnostics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "about": sum(float(one["about"]) for one in told),
             "at_most": sum(float(one["at_most"]) for one in told),
             "explained": all(one.get("explained") is not False for one in told),
+            "columns": list(dict.fromkeys(name for one in told for name in one.get("columns", ()))),
         }
     }
 

@@ -197,6 +197,7 @@ class Release(AsksMoments, AsksModels):
             even=self.unit is not None and self.unit.even,
             shares=() if self.encoding is None or not self.intercept else self.encoding.shares,
             levels={} if self.encoding is None else self.encoding.levels,
+            exposed=_exposed_columns(self.diagnostics, self._named),
         )
         if self.encoding is None or not self.pairwise:
             return released
@@ -546,6 +547,24 @@ def _rows_beyond(diagnostics: Mapping[str, Any], unit: str) -> tuple[str, ...]:
     beyond = diagnostics.get("rows_beyond")
     if not isinstance(beyond, Mapping) or beyond.get("explained") is not False:
         return ()
+    return (f"{_count_beyond(beyond, unit)}.",)
+
+
+def _exposed_columns(diagnostics: Mapping[str, Any], unit: str) -> dict[str, str]:
+    """Return the columns along which most of the units beyond the region may lie, each with a note."""
+    beyond = diagnostics.get("rows_beyond")
+    if not isinstance(beyond, Mapping):
+        return {}
+    count = _count_beyond(beyond, unit)
+    return {
+        str(
+            name
+        ): f"{count}. Many far {unit}s lie along {name}: they can move it by more than its interval says."
+        for name in beyond.get("columns", ())
+    }
+
+
+def _count_beyond(beyond: Mapping[str, Any], unit: str) -> str:
     about, at_most = float(beyond["about"]), float(beyond["at_most"])
     seen = f"About {about:.0f} {unit}s, at most {at_most:.0f}, lie"
-    return (f"{seen} beyond the region that {unit}s were clipped to.",)
+    return f"{seen} beyond the region that {unit}s were clipped to"

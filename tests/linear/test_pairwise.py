@@ -242,3 +242,13 @@ def test_questions_that_pairs_cannot_answer_say_so() -> None:
     with pytest.raises(ArgumentError, match="origin"):
         regress(asked, "d", ["a"], 0, intercept=False, sampling=False)
     assert asked.second_moment(sampling=False).values.shape == (8, 8)
+
+
+def test_a_column_that_clipping_may_have_moved_carries_its_note() -> None:
+    rows = np.array([[1.0, 0.0, 1.0], [3.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    released = Questions(
+        ("age", "missing(age)"), 3, rows.T @ rows / 3, None, (), exposed={"age": "age may be off."}
+    )
+    asked = pairwise_questions(released, ("age",), [((0,), (0.0,))])
+    assert asked.mean(None, sampling=False).notes == ("age may be off.",)
+    assert asked.variance(None, sampling=False).notes == ("age may be off.",)

@@ -259,3 +259,12 @@ def test_a_note_about_rows_beyond_names_the_answers_that_they_can_move() -> None
     assert asked.covariance(None, sampling=False).notes == (whole,)
     assert replace(asked, notes=()).variance(None, sampling=False).notes == ()
     assert replace(asked, losses=()).variance(["age"], sampling=False).notes == (whole,)
+
+
+def test_a_column_that_clipping_may_have_moved_carries_its_note() -> None:
+    asked = Questions(
+        ("wage", "age"), 10_000, np.eye(3), NoiseLaw(np.eye(3), 1e-3), (), exposed={"age": "age may be off."}
+    )
+    for answer in (asked.mean, asked.variance, asked.correlation):
+        assert answer(None, sampling=False).notes == ("age may be off.",)
+        assert answer(["wage"], sampling=False).notes == ()

@@ -161,7 +161,8 @@ def test_a_weak_combination_that_hardly_matters_gets_a_note() -> None:
 
 
 def test_what_clipped_rows_may_make_up_gets_a_note() -> None:
-    fit = flat_release(standard_rows(), 1e-4, hidden=2.0).regress("y", on=["a", "b"])
+    # Clipped rows may have had all of a column, and the column is twice what they have of it.
+    fit = flat_release(standard_rows(), 1e-4, hidden=1.5).regress("y", on=["a", "b"])
     assert any("a few rows that were clipped" in note for note in fit.coefficients.notes)
     assert fit.r_squared.notes
     assert not flat_release(standard_rows(), 1e-4).regress("y", on=["a", "b"]).coefficients.notes
@@ -229,9 +230,28 @@ def test_the_automatic_ridge_is_never_refused() -> None:
     r = flat_release(standard_rows(), 1e-4, hidden=1e8, seed=0)
     with pytest.raises(dpcov.UnresolvedError):
         r.regress("y", on=["a", "b"], ridge=0)
+    with pytest.raises(dpcov.UnresolvedError, match="a few rows that were clipped"):
+        r.regress("y", on=["a", "b"])
     fit = r.regress("y", on=["a", "b"], ridge="auto")
-    assert fit.ridge == 0
-    assert fit.coefficients.notes
+    assert fit.ridge == np.inf
+    assert fit.coefficients.notes == ("No slopes stand above the noise: all are left at 0.",)
+
+
+def test_a_column_of_clipped_rows_has_no_slope_unless_a_ridge_is_given() -> None:
+    # b is far above the noise, but rows far beyond the region may have had twice what was released of it: in
+    # the table it may be a hundred times as long, and its slope would predict a hundred times too much.
+    rows = standard_rows()
+    rows[:, 2] *= 0.1
+    rows[:, 0] += 30 * rows[:, 2]
+    for hidden, is_left_out in ((0.0202, True), (0.0198, False)):
+        r = flat_release(rows * np.array([1, 1, 0.1 / rows[:, 2].std(), 1]), 1e-6, hidden=hidden)
+        left_out = ("b may rest on a few rows that were clipped: its slope is left at 0.",)
+        for ridge in (None, "auto"):
+            fit = r.regress("y", on=["a", "b"], ridge=ridge)
+            assert bool(fit.coefficients.values[1] == 0) is is_left_out
+            assert (fit.coefficients.notes[:1] == left_out) is is_left_out
+            assert fit.coefficients.values[0] == pytest.approx(1, abs=0.1)
+        assert r.regress("y", on=["a", "b"], ridge=0).coefficients.values[1] == pytest.approx(30, rel=0.05)
 
 
 def test_intervals_under_a_penalty_hold_the_penalised_coefficients_of_the_rows() -> None:

@@ -309,6 +309,6 @@ def pairwise_questions(
         values[list(places), missing] = -np.array(fills)
     return PairwiseQuestions(
         tuple(columns), released.n_rows, released.moment, released.noise, released.losses, released.notes,
-        released.grouped, released.shares, released.levels, released.even, released=released, values=values,
-        presence=presence,
+        released.grouped, released.shares, released.levels, released.even, released.exposed,
+        released=released, values=values, presence=presence,
     )  # fmt: skip

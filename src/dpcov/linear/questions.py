@@ -67,6 +67,8 @@ class Questions:
         The names of all levels of each category. The first has no column: it is what the others leave.
     even : bool
         Whether every unit counts the same: its rows then add up to one.
+    exposed : mapping of str to str
+        Columns that rows beyond the region may have moved by more than intervals tell, and why.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Questions:
     shares: tuple[int, ...] = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     even: bool = False
+    exposed: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def has_constant(self) -> bool:
@@ -399,8 +402,9 @@ class Questions:
         return response
 
     def _lost_columns(self, chosen: Sequence[int]) -> list[str]:
-        """Return a note for every column that is not resolved by itself."""
-        return [f"{lost.describe()}." for i in chosen for lost in self.find_unresolved([i])]
+        """Return a note for every column that is not resolved by itself, or that clipping may have moved."""
+        exposed = [self.exposed[name] for name in self.names(chosen) if name in self.exposed]
+        return [*(f"{lost.describe()}." for i in chosen for lost in self.find_unresolved([i])), *exposed]
 
     def find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
         """Return the independent combinations of some columns that lie below the noise."""

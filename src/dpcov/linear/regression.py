@@ -30,6 +30,10 @@ zero, are the answer all the same: it is given with a note. From a twentieth on 
 made of.
 """
 
+_HIDDEN = 0.5
+"""Which part of what rows far beyond the region may have had of a variance it must exceed: below, they may
+have had twice what was released of it."""
+
 _AUTO = "auto"
 ADVICE = 'leave one of these columns out, or give ridge="auto"'
 
@@ -71,10 +75,11 @@ def regress(
     chosen = find_columns(questions.columns, model.on, "on")
     questions, (*chosen, goal) = questions.among([*chosen, goal])
     seen = questions if model.intercept else questions.without_constant
-    penalty = _choose_penalty(seen, chosen, goal, ridge or 0.0)
+    penalty = _choose_penalty(seen, chosen, goal, ridge)
     if ridge != _AUTO and not penalty.ridge:
         try:
-            _refuse_nonsense(seen, chosen, penalty, model.target)
+            kept = [place for i, place in enumerate(chosen) if i not in penalty.left_out]
+            _refuse_nonsense(seen, kept, penalty, model.target)
         except UnresolvedError:
             automatic = penalty if ridge is not None else _choose_penalty(seen, chosen, goal, _AUTO)
             if not 0 < automatic.ridge < math.inf:
@@ -175,14 +180,20 @@ class _Penalty:
     stands_in: bool = False
 
 
-def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: float | str) -> _Penalty:
-    """Return the penalty that was asked for, or the best one.
+def _choose_penalty(
+    questions: Questions, chosen: list[int], goal: int, ridge: float | str | None
+) -> _Penalty:
+    """Return the penalty that was asked for, or the best one, or none at first if nothing was asked for.
 
-    The best one leaves out a column that does not stand above its own noise: what its unit is, and so what a
-    slope would do to predictions, is not known.
+    Unless a number was, a column that does not stand above its own noise is left out, and so is one whose
+    variance rows far beyond the region may have had twice over: what its unit is, and so what a slope would
+    do to predictions, is not known. The rows of a rare 0/1 column may have been clipped to a hundredth of
+    their length. A slope in that unit would predict a hundred times too much for them.
     """
     noise = questions.noise
-    if ridge != _AUTO:
+    if ridge is None and noise is None:
+        ridge = 0.0
+    if ridge is not None and ridge != _AUTO:
         if isinstance(ridge, str):
             raise ArgumentError(f'ridge must be a number or "auto", got {ridge!r}.')
         given = number(ridge, "ridge", at_least=0)
@@ -191,12 +202,14 @@ def _choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: f
     block, factor = questions.centred
     if noise is None:
         raise UnresolvedError('ridge="auto" needs the law of the noise, which this method does not state.')
-    least = least_resolved(1, noise.sigma) * np.square(factor[chosen]).sum(axis=1)
-    kept = np.diag(block)[chosen] > least
+    least = max(least_resolved(1, noise.sigma), _HIDDEN * noise.hidden)
+    kept = np.diag(block)[chosen] > least * np.square(factor[chosen]).sum(axis=1)
+    if not kept.any() and ridge is None:
+        questions.refuse_unresolved(chosen, "The regression", ADVICE)
     if not kept.any():
         return _Penalty(math.inf, tuple(range(len(chosen))))
     prediction = Prediction(questions, noise, [chosen[i] for i in np.flatnonzero(kept)], goal)
-    best = prediction.best_ridge
+    best = prediction.best_ridge if ridge == _AUTO else 0.0
     left_out = np.arange(len(chosen)) if math.isinf(best) else np.flatnonzero(~kept)
     return _Penalty(best, tuple(map(int, left_out)), prediction)
 
@@ -205,14 +218,23 @@ def _notes(questions: Questions, chosen: list[int], penalty: _Penalty) -> list[s
     """Return what should be known about the coefficients."""
     if math.isinf(penalty.ridge):
         return ["No slopes stand above the noise: all are left at 0."]
-    names = questions.names([chosen[i] for i in penalty.left_out])
     kept = [place for i, place in enumerate(chosen) if i not in penalty.left_out]
     instead = f"Without a ridge slopes would follow the noise: one of {penalty.ridge:.3g} was taken."
     return [
         *([instead] if penalty.stands_in else []),
-        *(f"{name} is below the noise: its slope is left at 0." for name in names),
+        *(f"{_why_left_out(questions, chosen[i])}: its slope is left at 0." for i in penalty.left_out),
         *_unresolved_notes(questions, kept, penalty.ridge),
     ]
+
+
+def _why_left_out(questions: Questions, place: int) -> str:
+    """Return why nobody knows the unit of a column."""
+    noise, name = questions.noise, questions.columns[place]
+    block, factor = questions.centred
+    least = 0.0 if noise is None else least_resolved(1, noise.sigma)
+    if block[place, place] > least * float(np.square(factor[place]).sum()):
+        return f"{name} may rest on a few rows that were clipped"
+    return f"{name} is below the noise"
 
 
 def _unresolved_notes(questions: Questions, chosen: list[int], penalty: float) -> list[str]:

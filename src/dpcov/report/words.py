@@ -193,8 +193,12 @@ def clipped_rows(diagnostics: Mapping[str, Any], unit: str = "row") -> str:
     --------
     >>> from dpcov.report.words import clipped_rows
     >>> clipped_rows({"rows_beyond": {"about": 60.0, "at_most": 130.0, "explained": False}})
-    'About 60 rows (at most 130) lie far outside the rest and were clipped. Their effect is not known, and \
-not covered by these errors or by intervals.'
+    'About 60 rows (at most 130) lie far outside the rest and were clipped. No law tells their \
+effect: intervals allow for what is likely of it, and answers that it could move further carry a note.'
+    >>> seen = {"about": 60.0, "at_most": 130.0, "explained": True, "columns": ["rain"]}
+    >>> clipped_rows({"rows_beyond": seen})
+    'About 60 rows (at most 130) lie far outside the rest and were clipped. Their effect is estimated, and \
+intervals allow for it. Many far rows lie along rain: these means and variances carry a note.'
     """
     beyond = diagnostics.get("rows_beyond")
     if not isinstance(beyond, Mapping) or float(beyond.get("at_most", 0.0)) < 1:
@@ -202,7 +206,15 @@ not covered by these errors or by intervals.'
     about, at_most = max(float(beyond["about"]), 0.0), math.ceil(float(beyond["at_most"]))
     rows = f"About {about:,.0f} {unit}s (at most {at_most:,}) lie far outside the rest and were clipped."
     if beyond.get("explained") is False:
-        return f"{rows} Their effect is not known, and not covered by these errors or by intervals."
+        return (
+            f"{rows} No law tells their effect: intervals allow for what is likely of it, and answers that "
+            "it could move further carry a note."
+        )
+    if beyond.get("columns"):
+        return (
+            f"{rows} Their effect is estimated, and intervals allow for it. Many far {unit}s lie along "
+            f"{', '.join(map(str, beyond['columns']))}: these means and variances carry a note."
+        )
     return (
         f"{rows} Their effect is estimated, and intervals allow for it. Single {unit}s much further out "
         "cannot be seen under the noise: intervals do not allow for them."

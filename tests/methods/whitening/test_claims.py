@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +13,13 @@ from methods.whitening.test_whiten import noise_matrices
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.laws import NoiseLaw, least_resolved
-from dpcov.methods.whitening.claims import Beyond, predicted_error
+from dpcov.core import NoisyGram
+from dpcov.laws import LossLaw, NoiseLaw, least_resolved
+from dpcov.maps import identity_map
+from dpcov.methods.whitening.claims import Beyond, exposed_columns, predicted_error
 from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import FAR, Counted, restore_shrunk
+from dpcov.methods.whitening.tail import law_of_counts, lost_length
 from dpcov.methods.whitening.wrap import Region, Tail
 
 Matrix = NDArray[np.float64]
@@ -147,3 +152,84 @@ def test_rows_beyond_may_all_be_the_few_that_agree() -> None:
     assert looked_at.along_one(200.0) == 40.0
     assert looked_at.along_one(800.0) == 80.0
     assert Agreement().along_one(800.0) == 800.0
+
+
+def look_at_far_rows(along: list[float], sigma: float = 4.0) -> NoisyGram:
+    """Directions of far rows, in rows: so many along each column, and along the constant."""
+    return NoisyGram(
+        np.diag(np.array(along)).astype(np.int64), 1.0, int(sigma**2), 1.0, 1, identity_map(len(along))
+    )
+
+
+def exposed(counted: Counted, look: NoisyGram | None) -> Sequence[int]:
+    """Ask of a region of radius 3 and a thousand rows.
+
+    60 rows beyond, 20 of them far, take some 0.08 from a mean if they all lie along it.
+    """
+    return exposed_columns(counted, 3.0, NoiseLaw(np.eye(4), 0.02), look, 1000)
+
+
+def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
+    counted = Counted(60.0, 20.0, 4.0)
+    # 30 rows are an even share of 90; the constant has no part in it. Noise of 4 hides 8 more.
+    look = look_at_far_rows([39.0, 37.0, 14.0, 500.0])
+    assert exposed(counted, look) == (0,)
+    assert exposed(counted, look_at_far_rows([30.0, 30.0, 30.0, 0.0])) == ()
+    # If nobody asked where far rows lie, nobody can tell.
+    assert exposed(counted, None) == ()
+    # Rows that are not seen are none.
+    unseen = Counted(60.0, 20.0, 31.0)
+    assert exposed(unseen, look) == ()
+    seen = replace(unseen, spread=29.0)
+    assert exposed(seen, look) == (0,)
+
+
+def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> None:
+    counted, look = Counted(60.0, 20.0, 4.0), look_at_far_rows([90.0, 0.0, 0.0, 0.0])
+    lost = lost_length(law_of_counts(60.0, 20.0, 4.0, FAR)) * 3.0 / 1000
+    # Twice the constant's form is twice the noise of a mean.
+    for form, factor, found in ((1.0, 0.99, (0,)), (1.0, 1.01, ()), (2.0, 0.49, (0,)), (2.0, 0.51, ())):
+        noise = NoiseLaw(np.diag([1.0, 1.0, 1.0, form]), factor * lost * math.sqrt(2) / 1.96)
+        assert exposed_columns(counted, 3.0, noise, look, 1000) == found
+
+
+def test_what_rows_on_one_side_take_from_a_mean_is_their_length_beyond() -> None:
+    # Rows 1.25 times too long keep 0.8 times the radius of it, as their constant is shrunk as well.
+    law = LossLaw(np.array([10.0]), np.array([-1.0]), np.array([1e-9]), 1.0)
+    assert lost_length(law) == pytest.approx(0, abs=1e-6)
+    wide = LossLaw(np.full(3, 10.0), np.zeros(3), np.full(3, 0.5), 1.0)
+    norms = wide.norms((np.arange(64) + 0.5) / 64, 0)
+    assert lost_length(wide) == pytest.approx(10 * np.mean(norms * (1 - norms**-2.0)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_skewed_column_that_clipping_moves_carries_a_note(seed: int) -> None:
+    # Of rain, a few hours have nearly all: far rows lie along it, on one side.
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(N, 8))
+    rows[:, 0] = np.where(rng.random(N) < 0.05, rng.lognormal(0, 1.2, N), 0.0)
+    made = dpcov.release(rows, rho=0.05, rng=np.random.default_rng([seed, 1]))
+    assert made.diagnostics["rows_beyond"]["columns"] == ["x0"]
+    note = "Many far rows lie along x0: they can move it by more than its interval says."
+    assert any(found.endswith(note) for found in made.mean().notes)
+    other = dpcov.release(rows[:, ::-1], columns=made.columns, rho=0.05, rng=np.random.default_rng(seed))
+    together = dpcov.combine([made, other]).diagnostics["rows_beyond"]["columns"]
+    assert together[0] == "x0"
+    assert len(set(together)) == len(together)
+
+
+def test_shrinking_does_not_narrow_the_law_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It lowers the error on average over entries, but not that of every mean.
+    rows = np.random.default_rng(0).normal(size=(N, 3))
+    laws = []
+    for weight in (0.0, 0.5):
+        monkeypatch.setattr(
+            sys.modules["dpcov.methods.whitening.release"],
+            "shrink_towards",
+            lambda _target, matrix, _sigma, weight=weight: (matrix, weight),
+        )
+        made = dpcov.release(rows, rho=0.5, rng=np.random.default_rng(1))
+        assert made.diagnostics["shrinkage"] == weight
+        assert made.noise is not None
+        laws.append(made.noise.sigma)
+    assert laws[0] == laws[1]

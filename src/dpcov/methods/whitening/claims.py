@@ -9,12 +9,17 @@ table: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpcov.arrays import Vector
+from dpcov.core import NoisyGram
 from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
 from dpcov.methods.whitening.heavy import Agreement
-from dpcov.methods.whitening.restoration import Counted, Restoration
+from dpcov.methods.whitening.restoration import FAR, Counted, Restoration
+from dpcov.methods.whitening.tail import law_of_counts, lost_length
 
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""
@@ -25,6 +30,9 @@ _UPPER = 1.645
 _SEEN = 2.0
 """Standard deviations from which a count tells that there are more rows than expected; noise passes 1 time in
 44."""
+
+_END = 1.96
+"""Standard deviations from the middle of a normal 95% interval to its end."""
 
 _OUTWEIGHED = 1.0
 """What clipping may have taken from a variance, as a part of what it left. Beyond, the upper half of an
@@ -103,6 +111,51 @@ class Beyond:
             "far_at_most": self.far_at_most,
             "explained": not seen and restoration.worst <= _OUTWEIGHED,
         }
+
+
+def exposed_columns(
+    counted: Counted, radius: float, noise: NoiseLaw, look: NoisyGram | None, n_rows: int
+) -> Sequence[int]:
+    """Return the columns whose means the rows beyond may have moved by more than intervals tell.
+
+    Along one direction and on one side, as those of a column of rain, k rows of v times the radius lower a
+    mean by ``k (v - 1/v) R / n`` in its direction; spread over all directions they take next to nothing, and
+    that is what intervals allow for. Whose rows they are is not known, as they are few. But they are the
+    furthest of the rows that the wrap asked about, and of these some columns have more than others.
+
+    So columns are exposed if rows are seen beyond, if all of them along one column would move its mean
+    beyond its interval, and if this column has clearly more of the far rows than an even share.
+
+    Parameters
+    ----------
+    counted : Counted
+        How many rows lie beyond the region.
+    radius : float
+        How far it reaches.
+    noise : NoiseLaw
+        Of the release, with a constant.
+    look : NoisyGram, optional
+        Of the directions of far rows; None if nobody asked.
+    n_rows : int
+        Rows of the table.
+    """
+    if look is None or counted.rows <= _SEEN * counted.spread:
+        return ()
+    # A mean along a unit vector has noise of ``sigma |e| / sqrt 2``, e being the constant's form.
+    end = _END * noise.sigma * float(np.linalg.norm(noise.inverse[-1])) / math.sqrt(2)
+    law = law_of_counts(counted.rows, counted.far, counted.spread, FAR)
+    if lost_length(law) * radius / n_rows <= end:
+        return ()
+    back = np.asarray(np.linalg.inv(look.lattice_map.matrix()), dtype=np.float64)
+    # A direction of the table's own is one along which a row keeps its constant.
+    constant = back[-1] / np.linalg.norm(back[-1])
+    own = np.eye(len(back)) - np.outer(constant, constant)
+    forms = back[:-1] @ own
+    forms /= np.linalg.norm(forms, axis=1)[:, None]
+    moment = look.mean()
+    along = np.einsum("ki,ij,kj->k", forms, moment, forms)
+    even = float(np.vdot(own, moment)) / len(forms)
+    return tuple(int(place) for place in np.flatnonzero(along - even > _SEEN * look.sigma))
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:

@@ -18,7 +18,7 @@ from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
+from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, exposed_columns, predicted_error
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.restoration import (
     FAR,
@@ -82,18 +82,24 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     beyond = (
         Beyond.none() if run.contamination else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
     )
-    # What is left of the noise after shrinking, on average over entries.
-    sigma = answer.sigma * math.sqrt(1 - shrinkage)
     # The rounding of rows may be all that is left of a direction, too.
     rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
-    law = NoiseLaw(raising @ inverse, sigma, beyond.hidden + rounding)
+    # Shrinking lowers the error on average over entries. But what it draws back is not noise alone: the
+    # means, which are entries of one line, were off by more than noise narrowed by its weight.
+    law = NoiseLaw(raising @ inverse, answer.sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration)
+    columns = (
+        exposed_columns(counted, room.radius, law, run.far_rows, run.n)
+        if has_constant and not run.contamination
+        else ()
+    )
     facts = {
         "predicted_error": error,
         "released_share": share,
         "radius": region.radius / white.unit,
-        "rows_beyond": beyond.describe(restoration),
+        "rows_beyond": beyond.describe(restoration)
+        | {"columns": [run.curator.columns[place] for place in columns]},
         "correction": restoration.factor,
         "shrinkage": shrinkage,
         "heavy": [

@@ -53,6 +53,8 @@ class Run:
         An upper bound on the share of outliers, which far rows may be.
     rounds : list of Round
         What was asked so far.
+    far_rows : NoisyGram, optional
+        The last answer about the directions of far rows.
     """
 
     curator: Curator
@@ -61,6 +63,7 @@ class Run:
     rho: float
     contamination: float = 0.0
     rounds: list[Round] = field(default_factory=list)
+    far_rows: NoisyGram | None = None
 
     @property
     def left(self) -> float:
@@ -105,7 +108,10 @@ class Run:
     ) -> NoisyGram:
         """Ask for the Gram matrix of the rows after `forms`, kept within a radius."""
         clipping = Clipping(self.map(forms), radius, rule)
-        return self.curator.ask(Gram(clipping, self.part(share), purpose, every))
+        answer = self.curator.ask(Gram(clipping, self.part(share), purpose, every))
+        if rule is Rule.TAIL:
+            self.far_rows = answer
+        return answer
 
     def look(
         self, forms: Matrix, share: float, purpose: str, *, frame: Matrix | None = None, every: int = 1

@@ -142,6 +142,16 @@ def largest_loss(law: LossLaw, n_rows: int, quantile: float) -> float:
     return float(np.quantile(lost, quantile))
 
 
+def lost_length(law: LossLaw) -> float:
+    """Return what clipping takes from a sum over rows that all lie along one direction and on one side.
+
+    It is the median over the laws, in units of the radius. The product of a row and its constant is shrunk
+    twice: of v times the radius, ``v (1 - v^-2)`` is lost.
+    """
+    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
+    return float(np.median(law.rows * (norms - 1 / norms).mean(axis=1)))
+
+
 def _lost_shares(law: LossLaw) -> Vector:
     """Return the share of its square that a row beyond loses, for each law and quantile of its length."""
     norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
