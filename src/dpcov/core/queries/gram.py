@@ -27,8 +27,6 @@ from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
 
 _LARGEST_RADIUS = 1e140
-# So many rows less than are exact: see `block_length` for powers of two.
-_OFF_POWER = 24
 
 
 class Rule(enum.Enum):
@@ -198,8 +196,8 @@ class GramTask(RowTask):
 
     @property
     def block_rows(self) -> int:
-        """The longest block that a worker takes."""
-        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows - _OFF_POWER)
+        """The longest block that a worker takes: no power of two, see `block_length`."""
+        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows - 24)
 
     @property
     def shape(self) -> tuple[int, ...]:
