@@ -138,6 +138,24 @@ def test_what_a_sample_does_not_show_is_asked_of_all_rows(monkeypatch: pytest.Mo
     assert white.complete
 
 
+def test_all_rows_are_read_while_directions_are_invisible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "QUICK_ROWS", 2500)
+    for sizes in ([1.0, 1e-6], [1.0, 1e-3, 1e-6, 1e-9]):
+        run = start_run(np.random.default_rng(0).normal(size=(N, len(sizes))) * sizes)
+        asked = record_every(run)
+        whitened(run, np.eye(len(sizes)))
+        visible = [round_.resolved for round_ in run.rounds]
+        assert visible[0] < len(sizes) == visible[-1]
+        blind = visible.index(len(sizes))
+        # The first look, and those after rounds that did not show all.
+        assert asked["norms of the rows"][: blind + 1] == [1] * (blind + 1)
+        assert set(asked["norms of what is invisible"]) == {1}
+        # Of the first round alone a sample is tried.
+        assert 8 >= asked["whitening"][0] > 1 == asked["whitening"][1]
+        assert asked["whitening"][1 : 2 + blind] == [1] * (blind + 1)
+        assert asked["norms of the rows"][-1] == 8
+
+
 def test_all_rows_are_read_on_where_a_sample_would_miss_the_furthest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "QUICK_ROWS", 1000)
     rows = np.random.default_rng(0).normal(size=(N, 5))

@@ -104,8 +104,8 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     least, unit, visible, idle = math.inf, 0.0, 0, 0
     sample, care = run.every, c.CAREFUL_LOOK
     for attempt in range(c.MOST_ROUNDS + 1):
-        every = run.every if 0 < visible < run.d else sample
-        look = run.look(rows, care, "norms of the rows", every=every)
+        in_the_dark = attempt > 0 and visible < run.d
+        look = run.look(rows, care, "norms of the rows", every=run.every if in_the_dark else sample)
         if not look.found:
             return best
         if care > c.LOOK:
@@ -118,7 +118,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         spent_up = run.left < c.KEPT_FOR_RELEASE or attempt == c.MOST_ROUNDS
         if finished or spent_up:
             return here if promising else best
-        share = _ask_gram(run, here, knowledge, expected, run.every if 0 < visible < run.d else sample)
+        share = _ask_gram(run, here, knowledge, expected, run.every if in_the_dark else sample)
         following = _follow(run, here, knowledge, care)
         before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
