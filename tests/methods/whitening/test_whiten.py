@@ -102,7 +102,7 @@ def test_whitening_ends_while_enough_is_left() -> None:
 
 def test_samples_are_read_while_they_show_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "QUICK_ROWS", 5000)
-    rows = gaussian(0, 4.0)
+    rows = gaussian(0, 2.0)
     run = start_run(rows)
     asked = record_every(run)
     white = whitened(run, np.eye(6))
@@ -110,6 +110,7 @@ def test_samples_are_read_while_they_show_all_there_is(monkeypatch: pytest.Monke
     assert looks[0] == 1
     assert set(looks[1:]) == {4}
     assert grams[0] == 4
+    assert len(grams) == len(run.rounds)
     assert white.complete
     assert np.linalg.cond(second_moment(rows @ white.rows.T)) < 2.5
 
