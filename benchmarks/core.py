@@ -36,6 +36,7 @@ RESULTS = Path(__file__).parent / "results" / "core.csv"
 SHAPES = {10: 400_000, 50: 400_000, 200: 200_000, 1000: 20_000}
 LIMITS = {10: 5.0, 50: 2.8, 200: 2.2, 1000: 2.5}
 RELEASES = {(400_000, 10): 25.0, (400_000, 50): 9.0, (200_000, 200): 9.0}
+STEERED = ((200_000, 200, 100_000), (200_000, 200, 50_000))
 
 
 def seconds(action: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -129,17 +130,21 @@ def opendp_nanoseconds(sigma_log2: int, count: int = 5000) -> float:
     return min(seconds(lambda: mechanism(zeros), time.process_time) for _ in range(2)) / count * 1e9
 
 
-def release_cost(n_rows: int, n_columns: int) -> dict[str, float]:
-    """Time and memory of one whole release by the default method, in a process of one thread.
+def release_cost(n_rows: int, n_columns: int, steering_rows: int | None = None) -> dict[str, float]:
+    """Time, memory and error of one whole release by the default method, in a process of one thread.
 
-    Returns the CPU time as a multiple of that of ``X.T @ X`` in the same run, the number of scans,
-    and the peak memory above what the process held with the table alone.
+    Returns the CPU time as a multiple of that of ``X.T @ X`` in the same run, the number of scans, the peak
+    memory above what the process held with the table alone, and by what share the worst direction is off.
+    With `steering_rows`, rounds that only steer read so many rows, whatever their noise.
     """
     code = f"""
 import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import json, time, numpy as np, dpcov
+from dpcov.methods.whitening import constants
 from dpcov.sources import ArraySource
+if {steering_rows}:
+    constants.STEERING_ROWS = constants.QUICK_ROWS = {steering_rows}
 rng = np.random.default_rng(0)
 mixing = np.linalg.qr(rng.normal(size=({n_columns}, {n_columns}))).Q * np.geomspace(1, 1e-3, {n_columns})
 table = np.empty(({n_rows}, {n_columns}))
@@ -150,22 +155,26 @@ def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 before = peak()
 def middle(action):
-    times = []
+    times, found = [], []
     for _ in range(5):
         begin = time.process_time()
-        action()
+        found.append(action())
         times.append(time.process_time() - begin)
-    return sorted(times)[2]
+    return sorted(times)[2], found
 scan, scans = ArraySource.scan, []
 def counted(self, task, report=None):
     scans.append(task)
     return scan(self, task, report)
 ArraySource.scan = counted
 os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
-release = middle(lambda: dpcov.release(table, rho=0.5, intercept=False, progress=False))
-plain = middle(lambda: table.T @ table)
+taken, made = middle(lambda: dpcov.release(table, rho=0.5, intercept=False, progress=False))
 megabytes = (peak() - before) / 1024
-print(json.dumps({{"ratio": release / plain, "scans": len(scans) / 5, "megabytes": megabytes}}))
+plain, sums = middle(lambda: table.T @ table)
+whiten = np.linalg.inv(np.linalg.cholesky(sums[0] / len(table)))
+whitened = [whiten @ np.asarray(release.second_moment()) @ whiten.T for release in made]
+error = sorted(np.linalg.norm(moment - np.eye({n_columns}), 2) for moment in whitened)[2]
+facts = {{"ratio": taken / plain, "scans": len(scans) / 5, "megabytes": megabytes, "error": error}}
+print(json.dumps(facts))
 """
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     return dict(json.loads(found.stdout))
@@ -192,13 +201,18 @@ def main() -> None:
         print(f"{'2^' + str(log2):>8}{ours:>8.0f}{theirs:>10.0f}{theirs / ours:>8.0f}")
         rows.append({"what": f"noise sigma=2^{log2}", "ns": round(ours), "OpenDP ns": round(theirs)})
     print("\nOne release as a multiple of X.T @ X, in CPU time of one thread")
-    print(f"{'n':>10}{'d':>6}{'ratio':>8}{'limit':>8}{'scans':>8}{'MB above the table':>20}")
-    for (n, d), limit in RELEASES.items():
-        cost = release_cost(n, d)
+    print(
+        f"{'n':>10}{'d':>6}{'ratio':>8}{'limit':>8}{'scans':>8}{'MB above the table':>20}{'error':>8}"
+        "  rows that steer"
+    )
+    for n, d, steering in [*((n, d, None) for n, d in RELEASES), *STEERED]:
+        cost = release_cost(n, d, steering)
         print(
-            f"{n:>10,}{d:>6}{cost['ratio']:>8.1f}{limit:>8.1f}{cost['scans']:>8.1f}{cost['megabytes']:>20.0f}"
+            f"{n:>10,}{d:>6}{cost['ratio']:>8.1f}{RELEASES[n, d]:>8.1f}{cost['scans']:>8.1f}"
+            f"{cost['megabytes']:>20.0f}{cost['error']:>8.4f}  {steering or 'as many rows as it asks for'}"
         )
-        rows.append({"what": f"release n={n} d={d}", **{k: round(v, 2) for k, v in cost.items()}})
+        name = f"release n={n} d={d}" + (f", steered by {steering}" if steering else "")
+        rows.append({"what": name, **{k: float(f"{v:.3g}") for k, v in cost.items()}})
     RESULTS.parent.mkdir(exist_ok=True)
     fields = list(dict.fromkeys(key for row in rows for key in row))
     with RESULTS.open("w", newline="") as file:

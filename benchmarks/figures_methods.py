@@ -118,6 +118,20 @@ def scale_slope() -> str:
     )
 
 
+def release_costs() -> str:
+    """Return what whole releases of tables in memory cost, as multiples of a plain product."""
+    found = results("core").set_index("what")
+    lines = []
+    for what, line in found[found.index.str.startswith("release")].iterrows():
+        rows, columns, *steering = re.findall(r"\d+", what)
+        read = f"{int(steering[0]):,}" if steering else "as many as they need"
+        scan = found.loc[f"scan d={columns}: gram", "one thread"]
+        measured = [f"{line['ratio']:.0f}", f"{line['scans']:.0f}", f"{scan:.1f}", f"{line['error']:.2g}"]
+        lines.append([f"{int(rows):,}", columns, read, *measured])
+    head = ["rows", "columns", "rows that rounds read", "release\\*", "scans", "scan\\*", "error\\*\\*"]
+    return table(head, lines)
+
+
 def laplace_timing() -> str:
     """Return how strongly the time of a Laplace draw goes with its size."""
     timing = json.loads((figure_tables.RESULTS / "assurance.json").read_text())["timing"]

@@ -139,6 +139,15 @@ class LossLaw:
         result: Vector = 1 + spread * excess
         return result
 
+    def all_norms(self, upper: Matrix) -> Matrix:
+        """Return what `norms` does, each row of probabilities under the next of the laws, over and over."""
+        shape = np.resize(self.shape, len(upper))[:, None]
+        light = np.abs(shape) < _LIGHT
+        power = (upper**-shape - 1) / np.where(light, 1.0, shape)
+        excess = np.where(light, -np.log(upper), power)
+        result: Matrix = 1 + np.resize(self.spread, len(upper))[:, None] * excess
+        return result
+
 
 def noise_norm(n_directions: float, sigma: float) -> float:
     """Return the spectral norm that symmetric noise has about.

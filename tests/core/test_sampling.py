@@ -22,8 +22,12 @@ from dpcov.sources import ArraySource
 
 
 @pytest.mark.parametrize("sparse", [64, 1], ids=["marked", "sorted"])
-def test_every_set_of_positions_is_equally_likely(sparse: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("few", [1 << 25, 1], ids=["halves of words", "words"])
+def test_every_set_of_positions_is_equally_likely(
+    sparse: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sample, "_SPARSE", sparse)
+    monkeypatch.setattr(sample, "_FEW_ROWS", few)
     bits = SeededBits(np.random.default_rng(0))
     counts = Counter(tuple(random_positions(bits, 6, 3).tolist()) for _ in range(10_000))
     assert set(counts) == set(combinations(range(6), 3))
@@ -46,9 +50,27 @@ def test_positions_are_distinct_ascending_and_as_many_as_asked(n_rows: int, ever
 
 
 def test_words_that_would_favour_small_positions_are_rejected() -> None:
-    largest = (1 << 64) - 1  # 2^64 - 1 is a multiple of 3: the word 2^64 - 1 itself is one too many
-    bits = Script([largest, 1], [2])
-    assert random_positions(bits, 3, 2).tolist() == [1, 2]
+    # 2^32 - 1 is a multiple of 3: it is one too many as a half of a word. The lower half comes first.
+    assert random_positions(Script([(1 << 32) + (1 << 32) - 1], [2]), 3, 2).tolist() == [1, 2]
+    # 2^64 is 2^26 more than a multiple of 3 2^25, so the last words are too many.
+    assert random_positions(Script([(1 << 64) - 1, 1], [2]), 3 << 25, 2).tolist() == [1, 2]
+
+
+def test_short_tables_take_half_the_bits() -> None:
+    drawn: list[int] = []
+    bits = SeededBits(np.random.default_rng(0))
+
+    class Counted:
+        private = False
+
+        def words(self, count: int) -> NDArray[np.uint64]:
+            drawn.append(count)
+            return bits.words(count)
+
+    for n_rows, first in ((1 << 25, 50), ((1 << 25) + 1, 99)):
+        random_positions(Counted(), n_rows, 99)
+        assert drawn[0] == first
+        drawn.clear()
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

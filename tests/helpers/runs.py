@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,29 @@ def start_run(
     budget, bits = Budget(PrivacyCost(Fraction(rho))), SeededBits(np.random.default_rng(seed))
     curator = Curator(ArraySource(rows, columns), budget, bits, constant=constant)
     return Run(curator, curator.n_rows, curator.n_columns, rho, contamination)
+
+
+def shares(run: Run, purpose: str) -> list[float]:
+    """Return which shares of the budget were spent for a purpose."""
+    return [
+        float(charge.cost.rho) / run.rho
+        for charge in run.curator.receipt().charges
+        if charge.purpose == purpose
+    ]
+
+
+def record_every(run: Run) -> dict[str, list[int]]:
+    """Return a dictionary that fills with one row in how many the queries of each purpose read."""
+    asked: dict[str, list[int]] = {}
+    ask = run.curator.ask
+
+    def recorded(*queries: Any) -> Any:
+        for query in queries:
+            asked.setdefault(query.purpose, []).append(query.every)
+        return ask(*queries)
+
+    run.curator.ask = recorded  # type: ignore[method-assign]
+    return asked
 
 
 def second_moment(rows: Matrix) -> Matrix:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
-from helpers.runs import second_moment, start_run
+import pytest
+from helpers.runs import record_every, second_moment, shares, start_run
 from numpy.typing import NDArray
 
 from dpcov.core import Rule
+from dpcov.methods.whitening import constants
 from dpcov.methods.whitening.constants import MOST_FOR_A_ROUND, ROUND_SHARE
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
@@ -95,4 +97,32 @@ def test_long_tables_are_sampled() -> None:
 
     run.gram = gram  # type: ignore[method-assign,assignment]
     assert find_rough_frame(run, np.eye(run.d)).rank == 2
-    assert set(asked) == {(2, Rule.DIRECTION)}
+    assert set(asked) == {(8, Rule.DIRECTION)}
+
+
+def test_a_sample_is_as_long_as_its_noise_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 30 columns: noise of 0.45 / 30 in unit rows for the least price takes sqrt(60 / 0.004) * 30 / 0.45 rows.
+    monkeypatch.setattr(constants, "QUICK_ROWS", 2000)
+    run = start_run(np.random.default_rng(0).normal(size=(N, 30)), 1.0)
+    asked = record_every(run)
+    find_rough_frame(run, np.eye(run.d))
+    assert asked["directions of the rows"][0] == int(N / 8165) == 2
+    assert shares(run, "directions of the rows")[0] == pytest.approx(ROUND_SHARE)
+
+
+def test_all_rows_are_read_before_what_a_sample_hides_is_amplified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "QUICK_ROWS", 5000)
+    for seed in range(3):
+        rare = np.zeros(N)
+        rare[:400] = 1.0
+        rows = np.column_stack([np.random.default_rng(seed).normal(size=(N, 4)), rare])
+        run = start_run(rows, seed=seed)
+        asked = record_every(run)
+        frame = find_rough_frame(run, np.eye(run.d))
+        every = asked["directions of the rows"]
+        # All rows show it: 400 of them, where 1.5 sqrt(10 / (0.004 rho)) = 106 are enough.
+        assert every == [4] * (len(every) - 1) + [1]
+        assert "norms of what is unseen" not in asked
+        assert frame.seen.all()
+        norms = np.linalg.norm(rows @ frame.rows.T, axis=1)
+        assert np.median(norms[:400]) < 30 * np.median(norms[400:])

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from helpers.runs import relative_error, second_moment, start_run
+from helpers.runs import record_every, relative_error, second_moment, shares, start_run
 from numpy.typing import NDArray
 
+from dpcov.methods.whitening import constants
 from dpcov.methods.whitening import whiten as step
-from dpcov.methods.whitening.constants import CAREFUL_LOOK, KEPT_FOR_RELEASE, MOST_ROUND
+from dpcov.methods.whitening.constants import CAREFUL_LOOK, KEPT_FOR_RELEASE, LEAST_ROUND_BLIND, MOST_ROUND
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, whiten
@@ -28,14 +29,6 @@ def whitened(run: Run, rows: Matrix) -> White:
     white = whiten(run, rows)
     assert white is not None
     return white
-
-
-def shares(run: Run, purpose: str) -> list[float]:
-    return [
-        float(charge.cost.rho) / run.rho
-        for charge in run.curator.receipt().charges
-        if charge.purpose == purpose
-    ]
 
 
 @pytest.mark.parametrize("condition", [1e2, 1e6])
@@ -106,6 +99,75 @@ def test_whitening_ends_while_enough_is_left() -> None:
     whiten(run, np.eye(12))
     # The round and the looks that cross the line come on top.
     assert KEPT_FOR_RELEASE - MOST_ROUND - 2 * CAREFUL_LOOK < run.left < KEPT_FOR_RELEASE
+
+
+def test_samples_are_read_while_they_show_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "QUICK_ROWS", 5000)
+    rows = gaussian(0, 2.0)
+    run = start_run(rows)
+    asked = record_every(run)
+    white = whitened(run, np.eye(6))
+    looks, grams = asked["norms of the rows"], asked["whitening"]
+    assert looks[0] == 1
+    assert set(looks[1:]) == {4}
+    assert grams[0] == 4
+    assert len(grams) == len(run.rounds)
+    assert white.complete
+    assert np.linalg.cond(second_moment(rows @ white.rows.T)) < 2.5
+
+
+def test_a_sample_is_as_short_as_the_least_price_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "QUICK_ROWS", 1000)
+    run = start_run(np.random.default_rng(0).normal(size=(N, 12)), 1.0)
+    asked = record_every(run)
+    whitened(run, np.eye(12))
+    # Noise of 0.3 for 0.01 of the budget: sqrt(24) / (N / every) * (far / unit)^2 / 0.1 = 0.3.
+    every = asked["whitening"][0]
+    assert 1 < every < 20
+    assert shares(run, "whitening")[0] == pytest.approx(LEAST_ROUND_BLIND)
+
+
+def test_what_a_sample_does_not_show_is_asked_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One row in 3 has the noise that is aimed at, and the least direction is an eighth of the others.
+    monkeypatch.setattr(constants, "QUICK_ROWS", 2500)
+    rows = np.random.default_rng(0).normal(size=(N, 5)) * [1, 1, 1, 1, 0.35]
+    run = start_run(rows)
+    asked = record_every(run)
+    white = whitened(run, np.eye(5))
+    assert asked["whitening"][:2] == [3, 1]
+    # All rows showed it, so nothing was stretched in the dark.
+    assert "norms of what is invisible" not in asked
+    assert white.complete
+
+
+def test_all_rows_are_read_while_directions_are_invisible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "QUICK_ROWS", 2500)
+    for sizes in ([1.0, 1e-6], [1.0, 1e-3, 1e-6, 1e-9]):
+        run = start_run(np.random.default_rng(0).normal(size=(N, len(sizes))) * sizes)
+        asked = record_every(run)
+        whitened(run, np.eye(len(sizes)))
+        visible = [round_.resolved for round_ in run.rounds]
+        assert visible[0] < len(sizes) == visible[-1]
+        blind = visible.index(len(sizes))
+        # The first look, and those after rounds that did not show all.
+        assert asked["norms of the rows"][: blind + 1] == [1] * (blind + 1)
+        assert set(asked["norms of what is invisible"]) == {1}
+        # Of the first round alone a sample is tried.
+        assert 8 >= asked["whitening"][0] > 1 == asked["whitening"][1]
+        assert asked["whitening"][1 : 2 + blind] == [1] * (blind + 1)
+        assert asked["norms of the rows"][-1] == 8
+
+
+def test_all_rows_are_read_on_where_a_sample_would_miss_the_furthest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "QUICK_ROWS", 1000)
+    rows = np.random.default_rng(0).normal(size=(N, 5))
+    # A quick look at all rows shows 87 of them in a bin, so one at a sample shows 1,740.
+    rows[:300] *= 6
+    run = start_run(rows)
+    asked = record_every(run)
+    whitened(run, np.eye(5))
+    assert set(asked["norms of the rows"]) == {1}
+    assert set(asked["whitening"]) == {1}
 
 
 def test_rows_of_zeros_are_noise() -> None:

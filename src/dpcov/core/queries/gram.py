@@ -196,8 +196,8 @@ class GramTask(RowTask):
 
     @property
     def block_rows(self) -> int:
-        """The longest block that a worker takes."""
-        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
+        """The longest block that a worker takes: no power of two, see `block_length`."""
+        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows - 24)
 
     @property
     def shape(self) -> tuple[int, ...]:

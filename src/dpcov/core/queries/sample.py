@@ -18,6 +18,7 @@ from dpcov.core.units import Units
 _SAMPLED_BLOCK = 1 << 16
 # Above so many rows for each sampled one, marks for all rows would cost more than sorting the sample.
 _SPARSE = 64
+_FEW_ROWS = 1 << 25  # of which half a word tells one: less than one in 128 is drawn in vain
 
 
 def sampled_rows(n_rows: int, every: int) -> int:
@@ -45,10 +46,12 @@ def random_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int
 
 def _uniform_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int64]:
     """Return up to `count` independent positions, each uniform below `n_rows`."""
-    words = bits.words(count)
+    words: NDArray[np.unsignedinteger] = bits.words(-(-count // 2) if n_rows <= _FEW_ROWS else count)
+    if n_rows <= _FEW_ROWS:
+        words = words.astype("<u8", copy=False).view("<u4")[:count]
     # Words beyond the last multiple of n_rows would make small positions likelier.
-    limit = (1 << 64) - (1 << 64) % n_rows
-    return (words[words <= np.uint64(limit - 1)] % np.uint64(n_rows)).astype(np.int64)
+    last = 256**words.itemsize // n_rows * n_rows - 1
+    return (words[words <= words.dtype.type(last)] % words.dtype.type(n_rows)).astype(np.int64)
 
 
 def sample_task(task: RowTask, n_rows: int, every: int, bits: BitSource) -> RowTask:

@@ -106,13 +106,19 @@ def _look(run: Run, columns: list[_Column]) -> list[NormLook]:
     rho = run.part(share) / len(columns)
     # Zeros stay zeros in a map of the column alone. Beside the constant they do not: maps are invertible.
     alone = not any(column.centre for column in columns)
-    maps = [
-        identity_map(1)
-        if alone
-        else integer_map([[1.0, -column.centre], [0.0, 0.0]], [column.scale, 1.0], [column.centre, 0.0])
-        for column in columns
-    ]
-    queries = tuple(NormHistogram(map_, wide_grid(coarse=True), rho, purpose) for map_ in maps)
+    queries: tuple[NormHistogram, ...]
+    if alone:
+        queries = (NormHistogram(identity_map(1), wide_grid(coarse=True), rho, purpose),) * len(columns)
+    else:
+        queries = tuple(
+            NormHistogram(
+                integer_map([[1.0, -column.centre], [0.0, 0.0]], [column.scale, 1.0], [column.centre, 0.0]),
+                wide_grid(coarse=True),
+                rho,
+                purpose,
+            )
+            for column in columns
+        )
     places = tuple(column.place for column in columns)
     answers = run.curator.ask(PerColumn(places, queries, purpose, run.every_column, alone=alone))
     run.note("columns", share, 0)

@@ -9,6 +9,10 @@ from __future__ import annotations
 STEERING_ROWS = 400_000
 """Rows that looks and rounds of whitening read of a longer table; the region and the release need all."""
 
+QUICK_ROWS = 100_000
+"""Rows that they read as long as these show every direction, and a look at all rows showed none that a sample
+would miss. The rounds are then as good as in a table of so many rows."""
+
 SAMPLED_ROWS = 50_000
 """Rows that questions about single columns read of a longer table: their bulk is all that is looked for."""
 

@@ -68,6 +68,10 @@ class Knowledge:
         scaled = [back @ precision @ back for precision in precisions]
         return Fused(_solve(scaled, back @ told @ back), math.sqrt(unit) * back)
 
+    def least_seen(self, rows: Matrix) -> float:
+        """Return the second moment along the least direction, in coordinates of about unit noise."""
+        return float(np.linalg.eigvalsh(self.in_coordinates(rows).moment)[0])
+
 
 def _solve(precisions: list[Matrix], told: Matrix) -> Matrix:
     """Solve ``sum_k P_k X P_k = told`` for X by conjugate gradients."""

@@ -32,11 +32,10 @@ def find_rough_frame(run: Run, start: Matrix) -> Frame:
     """See as many directions as rounds of unit rows can."""
     if run.has_few_rows:
         return Frame(start, np.zeros(run.d, dtype=np.bool_))
-    every = run.every
-    rows = sampled_rows(run.n, every)
-    share = run.share_for(c.ROUND_ERROR / run.d, rows)
-    share = min(max(share, c.ROUND_SHARE), c.MOST_FOR_A_ROUND)
-    noise = run.noise(rows, share)
+    # As few rows as leave the noise that is aimed at for the least price.
+    enough = run.noise(1, c.ROUND_SHARE) * run.d / c.ROUND_ERROR
+    every = max(run.every, min(run.every_quick, int(run.n / enough)))
+    share, noise = _price(run, every)
     frame, blind = Frame(start, np.zeros(run.d, dtype=np.bool_)), 0
     for _ in range(_MOST_ROUNDS):
         answer = run.gram(frame.rows, 1.0, share, "directions of the rows", rule=Rule.DIRECTION, every=every)
@@ -53,6 +52,12 @@ def find_rough_frame(run: Run, start: Matrix) -> Frame:
             break
         if frame.rank > before.rank:
             continue
+        if every > run.every:
+            # What a sample does not show, few rows may have.
+            every = run.every
+            share, noise = _price(run, every)
+            frame = before
+            continue
         if not before.rank:
             blind += 1
             if blind == _MOST_BLIND_ROUNDS:
@@ -66,6 +71,14 @@ def find_rough_frame(run: Run, start: Matrix) -> Frame:
         if beyond_reach(frame.rows, constant=run.constant):
             break
     return Frame(limit_gains(frame.rows, constant=run.constant), frame.seen)
+
+
+def _price(run: Run, every: int) -> tuple[float, float]:
+    """Return what a round of one row in so many costs, and its noise."""
+    rows = sampled_rows(run.n, every)
+    share = run.share_for(c.ROUND_ERROR / run.d, rows)
+    share = min(max(share, c.ROUND_SHARE), c.MOST_FOR_A_ROUND)
+    return share, run.noise(rows, share)
 
 
 def _gain_of_small(run: Run, frame: Frame) -> float | None:

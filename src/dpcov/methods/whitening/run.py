@@ -77,8 +77,13 @@ class Run:
 
     @property
     def every(self) -> int:
-        """One row in so many is enough for rounds that only steer."""
+        """One row in so many is enough for rounds that look for what few rows have."""
         return max(1, self.n // c.STEERING_ROWS)
+
+    @property
+    def every_quick(self) -> int:
+        """One row in so many is enough for rounds that look for what most rows have."""
+        return max(1, self.n // c.QUICK_ROWS)
 
     @property
     def every_column(self) -> int:

@@ -118,7 +118,7 @@ def expected_loss(law: LossLaw, n_rows: int, rank: int, quantile: float, *, has_
 
 def loss_quantile(law: LossLaw, n_rows: int, quantile: float, *, has_constant: bool) -> float:
     """Return a quantile, over the laws, of the share that clipping takes from a variance."""
-    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
+    norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
     squares = np.maximum((law.radius * norms) ** 2 - (1.0 if has_constant else 0.0), 0.0)
     lost = law.rows * (_lost_shares(law) * squares).mean(axis=1) / (n_rows * law.directions)
     return float(np.quantile(lost, quantile))
@@ -137,7 +137,7 @@ def largest_loss(law: LossLaw, n_rows: int, quantile: float) -> float:
     rest = np.maximum(rows - _FURTHEST, 0.0)
     upper = np.hstack([place, _FURTHEST + rest * _QUANTILES]) / np.maximum(rows, _LEAST_ROWS)
     weights = np.hstack([place < rows, np.broadcast_to(rest / len(_QUANTILES), (draws, len(_QUANTILES)))])
-    norms = np.array([law.norms(np.minimum(at, 1.0), i % len(law.rows)) for i, at in enumerate(upper)])
+    norms = law.all_norms(np.minimum(upper, 1.0))
     lost = law.radius**2 * (weights * (norms**2 - 1)).sum(axis=1) / n_rows
     return float(np.quantile(lost, quantile))
 
@@ -154,7 +154,7 @@ def lost_length(law: LossLaw) -> float:
 
 def _lost_shares(law: LossLaw) -> Vector:
     """Return the share of its square that a row beyond loses, for each law and quantile of its length."""
-    norms = np.array([law.norms(_QUANTILES, i) for i in range(len(law.rows))])
+    norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
     shares: Vector = 1 - norms**-2.0
     return shares
 

@@ -104,15 +104,22 @@ class _Next:
 
 
 def whiten(run: Run, rows: Matrix) -> White | None:
-    """Make the rows white, as far as that pays; None if all that can be seen of them is noise."""
+    """Make the rows white, as far as that pays; None if all that can be seen of them is noise.
+
+    The first look reads all rows. If a quick look at a sample would show as much, samples are read from then
+    on, as long as they show every direction: one that is out of sight may be that of a few rows.
+    """
     knowledge = Knowledge()
     best: White | None = None
-    least, unit, visible, idle, care = math.inf, 0.0, 0, 0, c.CAREFUL_LOOK
+    least, unit, visible, idle = math.inf, 0.0, 0, 0
+    sample, care = run.every, c.CAREFUL_LOOK
     for attempt in range(c.MOST_ROUNDS + 1):
-        look = run.look(rows, care, "norms of the rows", every=run.every)
+        in_the_dark = attempt > 0 and visible < run.d
+        look = run.look(rows, care, "norms of the rows", every=run.every if in_the_dark else sample)
         if not look.found:
             return best
-        care = _care_for(run, look)
+        if care > c.LOOK:
+            sample, care = _care_for(run, look)
         here = White.seen(rows, look, visible)
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
@@ -121,11 +128,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         spent_up = run.left < c.KEPT_FOR_RELEASE or attempt == c.MOST_ROUNDS
         if finished or spent_up:
             return here if promising else best
-        least_share = c.LEAST_ROUND if here.complete else c.LEAST_ROUND_BLIND
-        wanted = min(expected * run.every / c.AIM, 1.0) ** 2
-        share = min(max(wanted, least_share), c.MOST_ROUND)
-        answer = run.gram(rows, look.far, share, "whitening", rule=run.rule, every=run.every)
-        knowledge.answers.append(answer)
+        share = _ask_gram(run, here, knowledge, expected, run.every if in_the_dark else sample)
         following = _follow(run, here, knowledge, care)
         before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
@@ -144,16 +147,57 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     return best
 
 
-def _care_for(run: Run, look: NormLook) -> float:
-    """Return what the next look has to cost: enough to see again what this one has seen."""
+def _care_for(run: Run, look: NormLook) -> tuple[int, float]:
+    """Return which rows, one in so many, the next look has to read, and what it has to cost.
+
+    Enough to see again what this one has seen. A sample has as much noise as all rows, and fewer rows in each
+    bin.
+    """
     quick = 1 / math.sqrt(run.look_share(c.LOOK) * run.rho)
-    return c.LOOK if look.far_under(_SURELY * quick) > look.far / c.APART else c.CAREFUL_LOOK
+    for every in (run.every_quick, run.every):
+        if look.far_under(_SURELY * quick * every / run.every) > look.far / c.APART:
+            return every, c.LOOK
+    return run.every, c.CAREFUL_LOOK
+
+
+def _ask_gram(run: Run, here: White, knowledge: Knowledge, expected: float, sample: int) -> float:
+    """Ask for the Gram matrix of a sample, or of all rows if it shows less; return what that cost.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    here : White
+        The coordinates to ask in.
+    knowledge : Knowledge
+        Takes the answers.
+    expected : float
+        What a release in these coordinates would be off by.
+    sample : int
+        One row in so many may be read, as far as that leaves the noise that is aimed at for the least price.
+    """
+    least_share = c.LEAST_ROUND if here.complete else c.LEAST_ROUND_BLIND
+    spent = 0.0
+    fewest = max(run.every, min(sample, int(c.AIM * math.sqrt(least_share) / expected)))
+    for every in dict.fromkeys((fewest, run.every)):
+        share = min(max(min(expected * every / c.AIM, 1.0) ** 2, least_share), c.MOST_ROUND)
+        answer = run.gram(here.rows, here.far, share, "whitening", rule=run.rule, every=every)
+        knowledge.answers.append(answer)
+        spent += share
+        if every > run.every and knowledge.least_seen(here.rows) > _least_visible(run):
+            break
+    return spent
+
+
+def _least_visible(run: Run) -> float:
+    """Return what a direction has to exceed where the noise has unit variance."""
+    return c.VISIBLE * noise_norm(run.d, 1.0)
 
 
 def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     fused = knowledge.in_coordinates(here.rows)
     values, vectors = np.linalg.eigh(fused.moment)
-    visible = values > c.VISIBLE * noise_norm(run.d, 1.0)
+    visible = values > _least_visible(run)
     if visible.any() and not visible.all() and here.has_rare_rows:
         values, vectors = _aligned(fused, here, vectors[:, visible])
     # In the scale of `here`: the largest visible direction stays as long as it is.
