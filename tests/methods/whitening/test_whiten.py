@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 from helpers.runs import record_every, relative_error, second_moment, shares, start_run
+from methods.whitening.test_norms import counts
 from numpy.typing import NDArray
 
 from dpcov.methods.whitening import constants
 from dpcov.methods.whitening import whiten as step
 from dpcov.methods.whitening.constants import CAREFUL_LOOK, KEPT_FOR_RELEASE, LEAST_ROUND_BLIND, MOST_ROUND
+from dpcov.methods.whitening.norms import NormLook, wide_grid
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, whiten
@@ -204,3 +206,14 @@ def test_the_expected_error_is_that_of_a_release(values: NDArray[np.float64], to
     errors = [relative_error(exact + noise, exact) for noise in noise_matrices(len(values), sigma)]
     assert np.mean(errors) < expected < too_large * np.mean(errors)
     assert math.isinf(step._expected_error(run, 3.0, np.array([-0.1, 1.0])))
+
+
+@pytest.mark.parametrize(("k", "careful"), [(110, True), (200, False)])
+def test_looks_stay_careful_unless_a_quick_one_surely_sees_as_far(k: int, *, careful: bool) -> None:
+    run = start_run(np.zeros((100_000, 6)), 0.5)
+    norms = np.linalg.norm(np.random.default_rng(0).normal(size=(100_000, 6)), axis=1)
+    norms[:k] = 700.0
+    look = NormLook(counts(norms, wide_grid(), sigma=0.0))
+    # A quick look has a noise of 15.8 rows and sees 100 of them in one bin every other time.
+    _, care = step._care_for(run, look)
+    assert (care == CAREFUL_LOOK) == careful
