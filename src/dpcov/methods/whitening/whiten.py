@@ -198,7 +198,8 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     fused = knowledge.in_coordinates(here.rows)
     values, vectors = np.linalg.eigh(fused.moment)
     visible = values > _least_visible(run)
-    if visible.any() and not visible.all() and here.has_rare_rows:
+    # If most directions are visible, columns lie near their span whether they are long or not.
+    if here.has_rare_rows and 0 < visible.sum() <= run.d / 2:
         values, vectors = _aligned(fused, here, vectors[:, visible])
     # In the scale of `here`: the largest visible direction stays as long as it is.
     scale = math.exp(float(np.mean(np.log(np.linalg.eigvalsh(fused.back)))))
