@@ -35,6 +35,8 @@ from figures_methods import (
     flights_intervals,
     gaps_gain,
     laplace_timing,
+    rare_setting,
+    rare_table,
     release_costs,
     scale_slope,
     tails_setting,
@@ -369,10 +371,10 @@ def measured() -> dict[str, str]:
         panels_table, panels_coverage, owners_summary, scale_table, release_costs, persons_scale,
         outliers_table, outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one, guess_at_three,
         guess_table, officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
-        flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, tails_setting,
-        tails_table, aggregate_runs, gaps_gain, validated_coinpress, validated_exponential,
-        validated_revisited, real_peers, real_refusals, real_claims, where_table, where_left,
-        constants_table, constants_summary, accuracy_runs, flights_runs,
+        flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, rare_setting,
+        rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, validated_coinpress,
+        validated_exponential, validated_revisited, real_peers, real_refusals, real_claims, where_table,
+        where_left, constants_table, constants_summary, accuracy_runs, flights_runs,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -156,6 +157,29 @@ def tails_table() -> str:
 def tails_setting() -> str:
     """Return what those releases are of."""
     first = results("tails").iloc[0]
+    return f"{first['columns'] - 1} normal columns, {first['rows']:,} rows, rho = {first['rho']:g}"
+
+
+def rare_table() -> str:
+    """Return how often a rare column is found, how far off it is, and what it costs the others."""
+    lines = [
+        [
+            f"{line['ones']:,}",
+            f"{line['found']} of {line['releases']}",
+            "" if math.isnan(line["own error"]) else f"{line['own error']:.1%}",
+            f"{line['others']:.2%}",
+            f"{line['others, worst']:.2%}",
+            f"{line['exceeded']}",
+        ]
+        for _, line in results("rare").iterrows()
+    ]
+    titles = ["ones", "found", "its variance, median error", "the others, median error", "worst"]
+    return table([*titles, "releases off by more than predicted"], lines)
+
+
+def rare_setting() -> str:
+    """Return what those releases are of."""
+    first = results("rare").iloc[0]
     return f"{first['columns'] - 1} normal columns, {first['rows']:,} rows, rho = {first['rho']:g}"
 
 

@@ -6,10 +6,12 @@ directions round by round:
 1. *Columns.* Each is brought to a common centre and scale, whatever its own are (``columns.py``).
 2. *Whiten.* Unit rows give a rough frame (``rough.py``, ``frames.py``). Gram matrices of the rows then
    compress what they show, and stretch what they do not show until its rows just fit; each answer is fused
-   with those before (``whiten.py``, ``fusion.py``).
+   with those before (``whiten.py``, ``fusion.py``). Directions of far rows that noise may have tilted away
+   from a column's are taken to be the column's (``align.py``).
 3. *Settle.* A careful look at how far the rows reach; a direction that rare rows make too long is compressed
    (``settle.py``).
-4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``wrap.py``).
+4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``heavy.py``,
+   ``wrap.py``).
 5. *Release* with all that is left; what clipping took is given back in expectation (``release.py``).
 6. *Say what you cannot know.* Rows beyond the region are counted, and what they could hide is not called
    resolved (``claims.py``).
