@@ -8,14 +8,13 @@ with seeds below 100 of like tables. Results go to benchmarks/results/rare.csv.
 
 from __future__ import annotations
 
-import argparse
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from releases import measure_all
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
@@ -64,19 +63,7 @@ def measure(ones: int, seeds: Sequence[int]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every number of ones and write the results."""
-    parser = argparse.ArgumentParser(description="One rare 0/1 column among normal ones.")
-    parser.add_argument("--releases", type=int, default=20)
-    parser.add_argument("--first-seed", type=int, default=1_000)
-    given = parser.parse_args(arguments)
-    seeds = range(given.first_seed, given.first_seed + given.releases)
-    lines = []
-    for ones in ONES:
-        lines.append(measure(ones, seeds))
-        print(lines[-1], flush=True)
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    measure_all(ONES, measure, RESULTS, arguments, releases=20, first_seed=1_000)
 
 
 if __name__ == "__main__":

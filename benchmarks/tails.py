@@ -9,14 +9,13 @@ benchmarks/results/tails.csv.
 
 from __future__ import annotations
 
-import argparse
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from releases import measure_all
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
@@ -73,19 +72,7 @@ def measure(law: str, seeds: Sequence[int]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every law and write the results."""
-    parser = argparse.ArgumentParser(description="One long-tailed column among normal ones.")
-    parser.add_argument("--releases", type=int, default=60)
-    parser.add_argument("--first-seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    seeds = range(given.first_seed, given.first_seed + given.releases)
-    lines = []
-    for law in LAWS:
-        lines.append(measure(law, seeds))
-        print(lines[-1], flush=True)
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    measure_all(LAWS, measure, RESULTS, arguments, releases=60, first_seed=0)
 
 
 if __name__ == "__main__":
