@@ -556,12 +556,11 @@ def _exposed_columns(diagnostics: Mapping[str, Any], unit: str) -> dict[str, str
     if not isinstance(beyond, Mapping):
         return {}
     count = _count_beyond(beyond, unit)
-    return {
-        str(
-            name
-        ): f"{count}. Many far {unit}s lie along {name}: they can move it by more than its interval says."
-        for name in beyond.get("columns", ())
-    }
+    notes = {}
+    for name in map(str, beyond.get("columns", ())):
+        far = f"Many far {unit}s lie along {name}: they can move it by more than its interval says."
+        notes[name] = f"{count}. {far}"
+    return notes
 
 
 def _count_beyond(beyond: Mapping[str, Any], unit: str) -> str:
