@@ -168,7 +168,7 @@ def noise_norm(n_directions: float, sigma: float) -> float:
     return math.sqrt(2 * n_directions) * sigma
 
 
-def rarely_exceeded(n_directions: int) -> float:
+def rarely_exceeded(n_directions: float) -> float:
     """Return how many times `noise_norm` the norm of 19 of 20 noise matrices is at most.
 
     Examples

@@ -69,17 +69,31 @@ def test_rows_that_may_outweigh_what_was_left_are_not_explained(worst: float, ex
     assert beyond.describe(replace(NOTHING_RESTORED, worst=worst))["explained"] is explained
 
 
-@pytest.mark.parametrize("values", [np.full(12, 2.0), np.array([0.5, 1.0, 2.0, 4.0])], ids=["even", "uneven"])
-def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(values: NDArray[np.float64]) -> None:
-    sigma = 0.01
+@pytest.mark.parametrize(
+    ("values", "most"),
+    [
+        (np.full(12, 2.0), 60),
+        (np.array([0.5, 1.0, 2.0, 4.0]), 60),
+        # Where few directions are all there is of the norm, the claim is broader than it has to be. One as
+        # for even directions is exceeded by 9% and 10%: 45 and 50 of 500, and 27 or fewer happen one time in
+        # 500.
+        (np.array([0.01, *[1.0] * 6]), 28),
+        (np.array([0.01] * 5 + [1.0] * 15), 28),
+    ],
+    ids=["even", "uneven", "one small", "some small"],
+)
+def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(
+    values: NDArray[np.float64], most: int
+) -> None:
+    sigma = 0.005 * values.min()
     law = NoiseLaw(np.eye(len(values)), sigma)
     claimed = predicted_error(values, law, NOTHING_RESTORED)
     exact = np.diag(values)
     errors = [relative_error(exact + noise, exact) for noise in noise_matrices(len(values), sigma)]
     # Of 500, 5% are 25; 60 or more happen once in 10^9.
-    assert np.sum(np.array(errors) > claimed) < 60
-    # And it is no empty claim.
-    assert claimed < 2.2 * np.median(errors)
+    assert np.sum(np.array(errors) > claimed) < most
+    # And it is no empty claim: the errors that it bounds vary most if they are those of one direction.
+    assert claimed < 2.2 * np.median(errors) or claimed < 1.3 * np.quantile(errors, 0.95)
 
 
 def test_only_what_is_resolved_is_claimed() -> None:

@@ -175,9 +175,11 @@ def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -
         return 1.0
     # Entries of ``W^-1/2 N W^-1/2`` have variances ``sigma^2 / (2 w_i w_j)``, the diagonal twice that; the
     # norm is about twice the root of the largest sum of a row, as that of equal ones is exactly in the
-    # limit.
-    spread = noise.sigma * math.sqrt(2 * float((1 / found).max()) * float((1 / found).sum()))
-    return rarely_exceeded(len(values)) * spread + _clipping_error(restoration)
+    # limit. If one direction is much smaller than the others, its own noise is all there is of it: the norm
+    # varies as that of a matrix of as many directions as make up the sum.
+    largest, together = float((1 / found).max()), float((1 / found).sum())
+    spread = noise.sigma * math.sqrt(2 * largest * together)
+    return rarely_exceeded(together / largest) * spread + _clipping_error(restoration)
 
 
 def _clipping_error(restoration: Restoration) -> float:
