@@ -185,10 +185,11 @@ def _choose_penalty(
 ) -> _Penalty:
     """Return the penalty that was asked for, or the best one, or none at first if nothing was asked for.
 
-    Unless a number was, a column that does not stand above its own noise is left out, and so is one whose
-    variance rows far beyond the region may have had twice over: what its unit is, and so what a slope would
-    do to predictions, is not known. The rows of a rare 0/1 column may have been clipped to a hundredth of
-    their length. A slope in that unit would predict a hundred times too much for them.
+    Unless a number was, a column that is not resolved by itself is left out: what its unit is, and so what a
+    slope would do to predictions, is not known. The rows of a rare 0/1 column may have been clipped to a
+    hundredth of their length. A slope in that unit would predict a hundred times too much for them. If no
+    column is resolved, those are taken all the same that stand above the noise, and of whose variance rows
+    far beyond the region had at most twice what was released.
     """
     noise = questions.noise
     if ridge is None and noise is None:
@@ -202,8 +203,10 @@ def _choose_penalty(
     block, factor = questions.centred
     if noise is None:
         raise UnresolvedError('ridge="auto" needs the law of the noise, which this method does not state.')
-    least = max(least_resolved(1, noise.sigma), _HIDDEN * noise.hidden)
-    kept = np.diag(block)[chosen] > least * np.square(factor[chosen]).sum(axis=1)
+    units, sizes = np.square(factor[chosen]).sum(axis=1), np.diag(block)[chosen]
+    kept = sizes > least_resolved(1, noise.sigma, noise.hidden) * units
+    if not kept.any():
+        kept = sizes > max(least_resolved(1, noise.sigma), _HIDDEN * noise.hidden) * units
     if not kept.any() and ridge is None:
         questions.refuse_unresolved(chosen, "The regression", ADVICE)
     if not kept.any():
