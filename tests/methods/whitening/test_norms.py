@@ -51,6 +51,17 @@ def test_noise_alone_is_not_found() -> None:
     assert sum(look(np.zeros(30), 20, seed).found for seed in range(400)) < 6
 
 
+@pytest.mark.parametrize(("size", "found"), [(5.5, False), (7.0, True)])
+def test_what_noise_shows_in_one_of_a_thousand_empty_columns_is_not_their_scale(
+    size: float, *, found: bool
+) -> None:
+    # Of 1,760 bins, three side by side exceed 5 standard deviations once in 2,000 looks.
+    grid, sigma = wide_grid(coarse=True), 100.0
+    seen = np.zeros(grid.n_bins, dtype=np.int64)
+    seen[1500:1503] = round(size * sigma / math.sqrt(3))
+    assert NormLook(NoisyCounts(seen, Fraction(sigma**2), grid, 10_000)).found is found
+
+
 def test_zero_rows_are_not_looked_at() -> None:
     norms = gaussian_norms(5000)
     with_zeros = look(np.concatenate([norms, np.zeros(50_000)]))

@@ -20,7 +20,6 @@ _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
 # apart.
 _NEAR_BINS = 16
-_CLEARLY_THERE = 5.0
 
 _FINE_HALVES = 4
 # From one bin to the next a normal tail of many columns falls by a factor of 20 or so, a cliff by more.
@@ -96,7 +95,10 @@ class NormLook:
         self._counts[[0, -1]] = 0.0
         around = np.convolve(self._counts, np.ones(3), "same")
         self._mode = int(np.argmax(around[1:-1])) + 1
-        self.found = bool(around[self._mode] > _CLEARLY_THERE * math.sqrt(3) * self._sigma)
+        # Noise alone passes as seldom as far rows are taken for some: it may be of any size, so that what it
+        # is taken for would be the scale of a column.
+        clearly = -float(ndtri(c.FAR_FALSE_ALARM / len(around)))
+        self.found = bool(around[self._mode] > clearly * math.sqrt(3) * self._sigma)
         self._ignored_rows = ignored_rows
         self._last = self._last_seen(self._sigma)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
