@@ -20,6 +20,8 @@ _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
 # apart.
 _NEAR_BINS = 16
+_CLEARLY_THERE = 5.0
+_ALMOST_SURE = 3.0
 
 _FINE_HALVES = 4
 # From one bin to the next a normal tail of many columns falls by a factor of 20 or so, a cliff by more.
@@ -95,19 +97,21 @@ class NormLook:
         self._counts[[0, -1]] = 0.0
         around = np.convolve(self._counts, np.ones(3), "same")
         self._mode = int(np.argmax(around[1:-1])) + 1
-        # Noise alone passes as seldom as far rows are taken for some: it may be of any size, so that what it
-        # is taken for would be the scale of a column.
-        clearly = -float(ndtri(c.FAR_FALSE_ALARM / len(around)))
-        self.found = bool(around[self._mode] > clearly * math.sqrt(3) * self._sigma)
+        seen = float(around[self._mode])
+        # Of an empty column noise shows a bulk of any size once in 2,000 looks. But no more rows can be there
+        # than are not zero: 999 of 1,000 times that shows, up to the noise of the four counts.
+        others = answer.n_rows - float(answer.counts[0])
+        clear = seen > _CLEARLY_THERE * math.sqrt(3) * self._sigma
+        self.found = clear and seen < others + _ALMOST_SURE * 2 * self._sigma
         self._ignored_rows = ignored_rows
         self._last = self._last_seen(self._sigma)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
         self.far = float(self._edges[self._last])
         middle = np.sqrt(self._edges[:-1] * self._edges[1:])
         # Bin 0 is open below. Noise may make the sum of squares negative, but not below that of the mode.
-        seen = float(np.sum(self._counts[1 : self._last + 1] * middle[: self._last] ** 2))
+        squares = float(np.sum(self._counts[1 : self._last + 1] * middle[: self._last] ** 2))
         least = float(self._counts[self._mode]) * self.typical**2
-        self.size = math.sqrt(max(seen, least, self._sigma * self.typical**2) / answer.n_rows)
+        self.size = math.sqrt(max(squares, least, self._sigma * self.typical**2) / answer.n_rows)
 
     def far_under(self, sigma: float) -> float:
         """Return how far out these rows would be seen if the noise had another standard deviation."""
