@@ -98,11 +98,13 @@ class NormLook:
         around = np.convolve(self._counts, np.ones(3), "same")
         self._mode = int(np.argmax(around[1:-1])) + 1
         seen = float(around[self._mode])
-        # Of an empty column noise shows a bulk of any size once in 2,000 looks. But no more rows can be there
-        # than are not zero: 999 of 1,000 times that shows, up to the noise of the four counts.
+        # Of an empty column noise shows a bulk of any size once in 2,000 looks. If it is not beyond doubt, it has
+        # no more rows than are not zero, up to the noise of the four counts.
         others = answer.n_rows - float(answer.counts[0])
-        clear = seen > _CLEARLY_THERE * math.sqrt(3) * self._sigma
-        self.found = clear and seen < others + _ALMOST_SURE * 2 * self._sigma
+        beyond_doubt = -float(ndtri(c.FAR_FALSE_ALARM / len(around)))
+        height = seen / (math.sqrt(3) * self._sigma)
+        fits = seen < others + _ALMOST_SURE * 2 * self._sigma
+        self.found = height > (_CLEARLY_THERE if fits else beyond_doubt)
         self._ignored_rows = ignored_rows
         self._last = self._last_seen(self._sigma)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
