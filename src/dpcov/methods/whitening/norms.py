@@ -98,8 +98,8 @@ class NormLook:
         around = np.convolve(self._counts, np.ones(3), "same")
         self._mode = int(np.argmax(around[1:-1])) + 1
         seen = float(around[self._mode])
-        # Of an empty column noise shows a bulk of any size once in 2,000 looks. If it is not beyond doubt, it has
-        # no more rows than are not zero, up to the noise of the four counts.
+        # Of an empty column noise shows a bulk of any size once in 2,000 looks. A doubtful one has no more
+        # rows than are not zero, up to the noise of the four counts.
         others = answer.n_rows - float(answer.counts[0])
         beyond_doubt = -float(ndtri(c.FAR_FALSE_ALARM / len(around)))
         height = seen / (math.sqrt(3) * self._sigma)
