@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear import Questions
+from dpcov.linear.components import principal_components
+from dpcov.linear.regression import regress
 
 
 def test_answers_are_those_of_the_rows() -> None:
@@ -265,6 +267,27 @@ def test_a_column_that_clipping_may_have_moved_carries_its_note() -> None:
     asked = Questions(
         ("wage", "age"), 10_000, np.eye(3), NoiseLaw(np.eye(3), 1e-3), (), exposed={"age": "age may be off."}
     )
-    for answer in (asked.mean, asked.variance, asked.correlation):
+    for answer in (
+        asked.mean,
+        asked.variance,
+        asked.correlation,
+        asked.covariance,
+        asked.precision,
+        asked.partial_correlation,
+    ):
         assert answer(None, sampling=False).notes == ("age may be off.",)
         assert answer(["wage"], sampling=False).notes == ()
+
+
+def test_models_of_such_a_column_carry_its_note_too() -> None:
+    moment = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    asked = Questions(
+        ("wage", "age"), 10_000, moment, NoiseLaw(np.eye(3), 1e-3), (), exposed={"age": "age may be off."}
+    )
+    for target, on in (("wage", "age"), ("age", "wage")):
+        fit = regress(asked, target, [on], None, intercept=True, sampling=False)
+        for answer in (fit.coefficients, fit.r_squared, fit.residual_variance):
+            assert answer.notes == ("age may be off.",)
+    found = principal_components(asked, None, None, standardize=False, sampling=False)
+    for answer in (found.variances, found.explained, found.directions, found.loadings):
+        assert answer.notes == ("age may be off.",)

@@ -55,6 +55,7 @@ def principal_components(
     shown = min(wanted, len(chosen))
     found = _Eigen(questions, chosen, standardize=standardize)
     labels, names = [f"PC{i + 1}" for i in range(shown)], questions.names(chosen)
+    exposed = questions.find_exposed(chosen)
     notes = [f"Left out, because each is below the noise by itself: {lost}."] if left_out else []
     places = np.arange(shown)
     return Components(
@@ -70,7 +71,7 @@ def principal_components(
             found.response.select(places),
             sampling=sampling,
             limits=(0.0, math.inf),
-            notes=notes,
+            notes=[*notes, *exposed],
         ),
         explained=questions.answer(
             "shares of the variance",
@@ -79,6 +80,7 @@ def principal_components(
             found.of_shares().select(places),
             sampling=sampling,
             limits=(0.0, 1.0),
+            notes=exposed,
         ),
         directions=questions.answer(
             "directions of the principal components",
@@ -87,7 +89,7 @@ def principal_components(
             partial(found.of_directions, shown),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=_equal_pairs(found.gaps, found.noise, shown),
+            notes=[*_equal_pairs(found.gaps, found.noise, shown), *exposed],
         ),
         loadings=questions.answer(
             "loadings of the principal components",
@@ -96,6 +98,7 @@ def principal_components(
             partial(found.of_loadings, shown),
             sampling=sampling,
             limits=(-1.0, 1.0) if standardize else (-math.inf, math.inf),
+            notes=exposed,
         ),
     )
 

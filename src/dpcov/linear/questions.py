@@ -254,7 +254,7 @@ class Questions:
             [names, names],
             partial(self.geometry.of_products, forms),
             sampling=sampling,
-            notes=[f"{c.describe()}." for c in self.find_unresolved(chosen)],
+            notes=[*(f"{c.describe()}." for c in self.find_unresolved(chosen)), *self.find_exposed(chosen)],
         )
 
     def variance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -299,7 +299,8 @@ class Questions:
         forms = inverse @ np.eye(len(self.columns))[chosen]
         names = self.names(chosen)
         response = self.geometry.of_products(forms, sign=-1.0)
-        return self.answer("precision", inverse, [names, names], response, sampling=sampling)
+        notes = self.find_exposed(chosen)
+        return self.answer("precision", inverse, [names, names], response, sampling=sampling, notes=notes)
 
     def partial_correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
         """Return the correlation of each pair, given all other chosen columns."""
@@ -317,6 +318,7 @@ class Questions:
             self._ratios(forms),
             sampling=sampling,
             limits=(-1.0, 1.0),
+            notes=self.find_exposed(chosen),
         )
 
     def whitening(self, columns: Sequence[str] | None) -> Whitening:
@@ -403,8 +405,12 @@ class Questions:
 
     def _lost_columns(self, chosen: Sequence[int]) -> list[str]:
         """Return a note for every column that is not resolved by itself, or that clipping may have moved."""
-        exposed = [self.exposed[name] for name in self.names(chosen) if name in self.exposed]
-        return [*(f"{lost.describe()}." for i in chosen for lost in self.find_unresolved([i])), *exposed]
+        lost = (f"{combination.describe()}." for i in chosen for combination in self.find_unresolved([i]))
+        return [*lost, *self.find_exposed(chosen)]
+
+    def find_exposed(self, chosen: Sequence[int]) -> list[str]:
+        """Return a note for every column that clipping may have moved by more than intervals say."""
+        return [self.exposed[name] for name in self.names(chosen) if name in self.exposed]
 
     def find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
         """Return the independent combinations of some columns that lie below the noise."""
