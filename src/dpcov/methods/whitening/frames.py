@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.core import NoisyGram
+from dpcov.laws import noise_norm
 from dpcov.maps import largest_gain_ratio
 from dpcov.methods.whitening import constants as c
 
@@ -63,6 +64,26 @@ def in_frame(answer: NoisyGram, forms: Matrix) -> tuple[Matrix, Matrix]:
     return rotation.T @ asked, rotation.T @ answer.mean() @ rotation
 
 
+def are_visible(values: Vector, sigma: float) -> Bools:
+    """Return which of the eigenvalues of a noisy second moment stand above its noise.
+
+    Those that do have room for noise of their own. The k others see noise of k directions, so the k-th from
+    below is held against that alone, once all larger ones have passed: an eigenvalue that all others outshine
+    is visible from `VISIBLE` times the noise of few directions on, not of all.
+
+    Parameters
+    ----------
+    values : ndarray, shape (d,)
+        Ascending.
+    sigma : float
+        Standard deviation of the noise of a variance.
+    """
+    # The norm of one number varies more than that of a matrix.
+    norms = np.array([noise_norm(float(max(k, 2)), sigma) for k in range(1, len(values) + 1)])
+    visible: Bools = np.logical_and.accumulate((values > c.VISIBLE * norms)[::-1])[::-1]
+    return visible
+
+
 def resolve_more(frame: Frame, forms: Matrix, signs: Matrix, noise: float) -> Frame:
     """Fold one round of unit rows into the frame.
 
@@ -87,10 +108,11 @@ def resolve_more(frame: Frame, forms: Matrix, signs: Matrix, noise: float) -> Fr
         remainder = signs[np.ix_(open_, open_)] - share @ signs[np.ix_(known, open_)]
         rest = forms[open_] - share @ forms[known]
     values, vectors = np.linalg.eigh((remainder + remainder.T) / 2)
-    found = values > c.VISIBLE * noise
-    level = c.UNSEEN_LEVEL * noise
+    sigma = noise / noise_norm(len(signs), 1.0)
+    found = are_visible(values, sigma)
+    level = noise
     if not found.all():
-        level = max(level, float(values[~found].mean()))
+        level = max(c.UNSEEN_LEVEL * noise_norm(float((~found).sum()), sigma), float(values[~found].mean()))
     values = np.where(found, values, level)
     even = max(np.trace(signs[np.ix_(known, known)]) / max(len(known), 1), noise)
     shape = shape_from_signs(np.concatenate([np.full(len(known), even), values]))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpcov.arrays import Matrix
+from dpcov.arrays import Matrix, Vector
 from dpcov.core import NoisyGram
 
 _MOST_STEPS = 200
@@ -41,6 +41,11 @@ class Fused:
 
     moment: Matrix
     back: Matrix
+
+    @property
+    def values(self) -> Vector:
+        """The eigenvalues of the moment, ascending."""
+        return np.asarray(np.linalg.eigvalsh(self.moment), dtype=np.float64)
 
 
 @dataclass
@@ -67,10 +72,6 @@ class Knowledge:
         back = _power(_power(np.sum([p @ p for p in precisions], axis=0), 0.5), -0.5)
         scaled = [back @ precision @ back for precision in precisions]
         return Fused(_solve(scaled, back @ told @ back), math.sqrt(unit) * back)
-
-    def least_seen(self, rows: Matrix) -> float:
-        """Return the second moment along the least direction, in coordinates of about unit noise."""
-        return float(np.linalg.eigvalsh(self.in_coordinates(rows).moment)[0])
 
 
 def _solve(precisions: list[Matrix], told: Matrix) -> Matrix:

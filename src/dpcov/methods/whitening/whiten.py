@@ -23,7 +23,7 @@ from dpcov.arrays import Bools, Matrix, Vector
 from dpcov.laws import noise_norm
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.align import align
-from dpcov.methods.whitening.frames import beyond_reach, limit_gains
+from dpcov.methods.whitening.frames import are_visible, beyond_reach, limit_gains
 from dpcov.methods.whitening.fusion import Fused, Knowledge
 from dpcov.methods.whitening.norms import NormLook
 from dpcov.methods.whitening.run import Run
@@ -184,20 +184,15 @@ def _ask_gram(run: Run, here: White, knowledge: Knowledge, expected: float, samp
         answer = run.gram(here.rows, here.far, share, "whitening", rule=run.rule, every=every)
         knowledge.answers.append(answer)
         spent += share
-        if every > run.every and knowledge.least_seen(here.rows) > _least_visible(run):
+        if every > run.every and are_visible(knowledge.in_coordinates(here.rows).values, 1.0).all():
             break
     return spent
-
-
-def _least_visible(run: Run) -> float:
-    """Return what a direction has to exceed where the noise has unit variance."""
-    return c.VISIBLE * noise_norm(run.d, 1.0)
 
 
 def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     fused = knowledge.in_coordinates(here.rows)
     values, vectors = np.linalg.eigh(fused.moment)
-    visible = values > _least_visible(run)
+    visible = are_visible(values, 1.0)
     # If most directions are visible, columns lie near their span whether they are long or not.
     if here.has_rare_rows and 0 < visible.sum() <= run.d / 2:
         values, vectors = _aligned(fused, here, vectors[:, visible])
