@@ -196,25 +196,28 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     # If most directions are visible, columns lie near their span whether they are long or not.
     if here.has_rare_rows and 0 < visible.sum() <= run.d / 2:
         values, vectors = _aligned(fused, here, vectors[:, visible])
+    ahead = np.linalg.inv(fused.back)
+    forms, small = vectors.T @ ahead, False
     # In the scale of `here`: the largest visible direction stays as long as it is.
-    scale = math.exp(float(np.mean(np.log(np.linalg.eigvalsh(fused.back)))))
-    forms = scale * vectors.T @ np.linalg.inv(fused.back) @ here.rows
-    largest = float(values[visible].max()) if visible.any() else 1.0
-    level, small = np.where(visible, values / largest, 1.0), False
+    seen = fused.back @ vectors[:, visible] * np.sqrt(values[visible])
+    unit = float(np.linalg.norm(seen, 2)) if visible.any() else here.typical / math.sqrt(run.d)
+    forms[visible] *= unit / np.sqrt(values[visible])[:, None]
     if not visible.all():
+        forms[~visible] /= np.linalg.norm(forms[~visible], 2)
         hidden = run.look(
-            forms[~visible], care, "norms of what is invisible", frame=here.rows, every=run.every
+            forms[~visible] @ here.rows, care, "norms of what is invisible", frame=here.rows, every=run.every
         )
         # Where even its length is below the noise, it stays as it is.
-        level[~visible] = min((hidden.far / here.far) ** 2, 1.0) if hidden.found else 1.0
-        small = float(level[~visible].max()) < c.SMALL**2
+        level = min(hidden.far / here.far, 1.0) if hidden.found else 1.0
+        small = level < c.SMALL
+        forms[~visible] /= level
     moment = fused.back @ fused.moment @ fused.back
     error = (
         _expected_error(run, here.far, np.asarray(np.linalg.eigvalsh(moment), np.float64))
         if visible.all()
         else math.inf
     )
-    return _Next(forms / np.sqrt(level)[:, None], visible, small, math.sqrt(largest) * scale, error)
+    return _Next(forms @ here.rows, visible, small, unit, error)
 
 
 def _aligned(fused: Fused, here: White, found: Matrix) -> tuple[Vector, Matrix]:
