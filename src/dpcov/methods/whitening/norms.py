@@ -24,6 +24,9 @@ _CLEARLY_THERE = 5.0
 _ALMOST_SURE = 3.0
 
 _FINE_HALVES = 4
+# Beyond that many doublings of a typical norm, and of what was seen, bins are wide: rows that lie thinly over
+# a long way out would hide in the noise of many narrow ones.
+_FINE_DOUBLINGS = 3
 # From one bin to the next a normal tail of many columns falls by a factor of 20 or so, a cliff by more.
 _STEEP = 64.0
 _NEAR = 1.5
@@ -42,8 +45,9 @@ def fine_grid(typical: float, n_rows: int, far: float = 0.0) -> LogNormGrid:
     """Bins around a typical norm, up to norms that ten rows could share in a white table, or beyond `far`."""
     centre = math.floor(math.log2(typical))
     above = math.ceil(math.log2(math.sqrt(max(n_rows / 10, 1)))) + 2
-    highest = max(centre + above, math.ceil(math.log2(far)) + 1 if far else centre)
-    return LogNormGrid(lowest=centre - 4, highest=highest, halves=_FINE_HALVES)
+    fine = max(centre + _FINE_DOUBLINGS, math.ceil(math.log2(far)) if far else centre)
+    highest = max(centre + above, fine + 1)
+    return LogNormGrid(lowest=centre - 4, highest=highest, halves=_FINE_HALVES, doublings=highest - fine)
 
 
 def occupied_bins(counts: Vector, sigma: float, widths: tuple[int, ...], near: range) -> list[int]:
@@ -161,8 +165,11 @@ class FineNorms:
         # As many bins as there are from r to sqrt 2 r.
         self._window = answer.grid.halves
         sums = np.concatenate([[0.0], np.cumsum(self._counts)])
-        ends = np.minimum(np.arange(len(self._counts)) + self._window, len(self._counts))
+        places = np.arange(len(self._counts))
+        # Where bins are wide, one of them is a window.
+        ends = np.searchsorted(self._high, 1.001 * math.sqrt(2) * self._low, side="right").clip(places + 1)
         self._windows = sums[ends] - sums[:-1]
+        self._window_sigmas = self._sigma * np.sqrt(ends - places)
         self._mode = int(np.argmax(self._windows[1 : -self._window])) + 1
         self._last_near = max(
             self._mode + 4 * self._window, int(np.searchsorted(self._high, seen)) + self._window
@@ -211,16 +218,17 @@ class FineNorms:
         ignore_beyond : float, default 0
             Far bumps of up to this many rows together are left outside.
         """
-        wanted = max(rows_beyond * self._part, _NEAR * self.window_sigma)
+        enough = np.maximum(rows_beyond * self._part, _NEAR * self._window_sigmas)
         start = self._mode
         for far in self._occupied():
             if far > start and (not ignore_beyond or self._rows_from(far) > ignore_beyond * self._part):
                 start = far
         i = start
-        while i < len(self._counts) - 1 and self._windows[i] >= wanted:
+        while i < len(self._counts) - 1 and self._windows[i] >= enough[i]:
             i += 1
         if i == self._mode:
             return float(self._high[i])
+        wanted = float(enough[i])
         before = max(self._windows[i - 1], wanted)
         after = max(min(self._windows[i], wanted), 1e-3 * wanted)
         # Between two edges the count falls about exponentially; where it falls off a cliff, all

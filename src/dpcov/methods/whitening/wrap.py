@@ -217,7 +217,8 @@ def enclose(run: Run, white: White, region: Region, far: float) -> Region:
     squares = np.linalg.eigvalsh(region.shape(run.d)) ** 2
     forms = np.asarray(np.linalg.solve(region.shape(run.d), white.rows), dtype=np.float64)
     typical = white.unit * math.sqrt(float((1 / squares).sum()))
-    query = run.histogram(forms, fine_grid(typical, run.n), c.CAREFUL_LOOK, "norms in the region")
+    grid = fine_grid(typical, run.n, c.APART * region.radius)
+    query = run.histogram(forms, grid, c.CAREFUL_LOOK, "norms in the region")
     histogram = FineNorms(run.curator.ask(query), run.n, far)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
