@@ -79,7 +79,7 @@ LEAST_ROUND, LEAST_ROUND_BLIND, MOST_ROUND = 0.004, 0.01, 0.04
 ENOUGH_GAIN = 0.9
 """Whitening goes on while a round is expected to bring the error below this part of what it is."""
 
-KEPT_FOR_RELEASE = 0.6
+KEPT_FOR_RELEASE = 0.4
 """Whitening ends when so much is left."""
 
 MOST_ROUNDS = 12
