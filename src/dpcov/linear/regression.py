@@ -98,8 +98,7 @@ def regress(
     count = len(solution.coefficients)
     labels = (*names, questions.constant) if count > len(names) else names
     rests_on = [questions.rests_on] if questions.rests_on else []
-    exposed = questions.find_exposed([*chosen, goal])
-    notes = [*_notes(seen, chosen, penalty), *exposed, *model.notes, *rests_on]
+    notes = [*_notes(seen, chosen, penalty), *_exposed_notes(questions, chosen, goal), *model.notes, *rests_on]
 
     def fit(name: str, value: float, place: int, most: float) -> Answer:
         its_response = response.select(places[count + place : count + place + 1])
@@ -229,6 +228,16 @@ def _notes(questions: Questions, chosen: list[int], penalty: _Penalty) -> list[s
         *(f"{_why_left_out(questions, chosen[i])}: its slope is left at 0." for i in penalty.left_out),
         *_unresolved_notes(questions, kept, penalty.ridge),
     ]
+
+
+def _exposed_notes(questions: Questions, chosen: list[int], goal: int) -> list[str]:
+    """Return notes about columns that far rows may have moved, if that may move the coefficients.
+
+    A clipped row is shrunk as a whole, and stays on the line that others lie on, unless its target goes its
+    own way. If far rows lie along one predictor of several, they hardly move the slopes.
+    """
+    target, predictors = questions.find_exposed([goal]), questions.find_exposed(chosen)
+    return [*predictors, *target] if target or len(predictors) == len(chosen) else []
 
 
 def _why_left_out(questions: Questions, place: int) -> str:

@@ -102,13 +102,14 @@ def resolve_more(frame: Frame, forms: Matrix, signs: Matrix, noise: float) -> Fr
         Spectral norm that the noise has about.
     """
     known, open_ = np.flatnonzero(frame.seen), np.flatnonzero(~frame.seen)
-    remainder, rest = signs, forms
+    remainder, rest, sigma = signs, forms, noise / noise_norm(len(signs), 1.0)
     if len(known):
         share = np.linalg.solve(signs[np.ix_(known, known)], signs[np.ix_(known, open_)]).T
         remainder = signs[np.ix_(open_, open_)] - share @ signs[np.ix_(known, open_)]
         rest = forms[open_] - share @ forms[known]
+        # A difference has the noise of all that is subtracted, too.
+        sigma *= 1 + float(np.linalg.norm(share, 2)) ** 2
     values, vectors = np.linalg.eigh((remainder + remainder.T) / 2)
-    sigma = noise / noise_norm(len(signs), 1.0)
     found = are_visible(values, sigma)
     level = noise
     if not found.all():
