@@ -85,7 +85,7 @@ def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:
     """Move the centres of columns to their rows, and their scales with them."""
     known, moving = dict(scaled), list(scaled.values())
     for _ in range(c.MOST_CENTRINGS):
-        if not moving or run.left < (1 + c.KEPT_FOR_RELEASE) / 2:
+        if not moving or run.left < (1 + c.KEPT_IN_THE_DARK) / 2:
             break
         moved = _move(run, moving)
         looks = _look(run, moved)

@@ -205,7 +205,9 @@ class FineNorms:
         first = max(min(first, int(np.searchsorted(self._low, radius)) - 2), 1)
         return self._low[first:-1], self._high[first:-1], self._counts[first:-1]
 
-    def radius(self, rows_beyond: float, *, ignore_beyond: float = 0.0) -> float:
+    def radius(
+        self, rows_beyond: float, *, ignore_beyond: float = 0.0, within: float = math.inf
+    ) -> float:
         """Return a radius that at most about `rows_beyond` rows exceed; it reaches the furthest seen.
 
         The number of rows beyond r is judged by the window (r, sqrt 2 r), which keeps the noise of far
@@ -217,14 +219,21 @@ class FineNorms:
             How many rows to clip at most; not less than the histogram can tell from noise.
         ignore_beyond : float, default 0
             Far bumps of up to this many rows together are left outside.
+        within : float, optional
+            Rows beyond this are left outside, however many.
         """
-        enough = np.maximum(rows_beyond * self._part, _NEAR * self._window_sigmas)
+        # One step too far is a twelfth of the radius in narrow bins, and doubles it in wide ones.
+        sure = np.where(self._high > 1.5 * self._low, _CLEAR, _NEAR)
+        enough = np.maximum(rows_beyond * self._part, sure * self._window_sigmas)
+        last = min(int(np.searchsorted(self._high, within, side="right")), len(self._counts) - 1)
         start = self._mode
         for far in self._occupied():
-            if far > start and (not ignore_beyond or self._rows_from(far) > ignore_beyond * self._part):
+            if start < far < last and (
+                not ignore_beyond or self._rows_from(far) > ignore_beyond * self._part
+            ):
                 start = far
         i = start
-        while i < len(self._counts) - 1 and self._windows[i] >= enough[i]:
+        while i < last and self._windows[i] >= enough[i]:
             i += 1
         if i == self._mode:
             return float(self._high[i])

@@ -33,7 +33,7 @@ def even_count(run: Run, rank: int) -> float:
 
 
 def cheapest_radius(
-    histogram: FineNorms, noise: float, agreeing: float, *, without_law: float = 0.0
+    histogram: FineNorms, told: float, noise: float, agreeing: float, *, without_law: float = 0.0
 ) -> float:
     """Return the radius at which noise and what clipping likely takes are least together.
 
@@ -43,6 +43,8 @@ def cheapest_radius(
     ----------
     histogram : FineNorms
         Of the norms.
+    told : float
+        Up to where it shows rows.
     noise : float
         How many rows of length R, along one direction, the noise of a ball of radius R is worth.
     agreeing : float
@@ -50,7 +52,6 @@ def cheapest_radius(
     without_law : float, default 0
         What to return at least if the far rows follow no law.
     """
-    told = histogram.radius(noise)
     law = fit_tail(histogram, told)
     if law is None:
         return max(told, without_law)

@@ -125,7 +125,8 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
         promising = best is None or not here.complete or expected < c.SAME * least
         finished = here.complete and expected > c.ENOUGH_GAIN * least
-        spent_up = run.left < c.KEPT_FOR_RELEASE or attempt == c.MOST_ROUNDS
+        kept = c.KEPT_FOR_RELEASE if here.complete else c.KEPT_IN_THE_DARK
+        spent_up = run.left < kept or attempt == c.MOST_ROUNDS
         if finished or spent_up:
             return here if promising else best
         share = _ask_gram(run, here, knowledge, expected, run.every if in_the_dark else sample)

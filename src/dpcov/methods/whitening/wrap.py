@@ -22,6 +22,7 @@ import numpy as np
 
 from dpcov.arrays import Matrix
 from dpcov.core import NormHistogram
+from dpcov.laws import RESOLVED
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.heavy import Agreement, HeavyDirection, find_heavy
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
@@ -106,7 +107,7 @@ def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
     # Tails are compared between white directions; coordinates that were not looked for are not white.
     heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
     noise = even_count(run, run.d)
-    told = histogram.radius(noise)
+    told = histogram.radius(noise, within=max(_affordable_radius(run, white), white.far))
     if heavy and _pays(run, white, len(heavy), told):
         region = surround(run, white, heavy, told)
         grown = enclose(run, white, region, told)
@@ -117,7 +118,7 @@ def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
         around = _noise_of(run.d, told, ())
         if not lost and (not wider or _noise_of(run.d, grown.radius, grown.stretches) <= around):
             return grown
-    radius = cheapest_radius(histogram, noise, agreement.expected(rank), without_law=white.far)
+    radius = cheapest_radius(histogram, told, noise, agreement.expected(rank), without_law=white.far)
     return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
 
 
@@ -222,8 +223,17 @@ def enclose(run: Run, white: White, region: Region, far: float) -> Region:
     histogram = FineNorms(run.curator.ask(query), run.n, far)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
-    further = histogram.radius(rows) / region.radius
+    within = region.radius * _affordable_radius(run, white) / math.sqrt(_noise_of(run.d, region.radius, region.stretches) / math.sqrt(run.d))
+    further = histogram.radius(rows, within=max(within, region.radius)) / region.radius
     return region.grown(further) if further > 1 else region
+
+
+def _affordable_radius(run: Run, white: White) -> float:
+    """Return how far a ball may reach before its noise hides most directions of a white table.
+
+    Rows further out may be all that one direction has. But what it would gain, all others would lose.
+    """
+    return white.unit / math.sqrt(RESOLVED * run.noise(run.n, run.left))
 
 
 def _noise_of(d: int, radius: float, stretches: tuple[float, ...]) -> float:
