@@ -9,6 +9,7 @@ from methods.whitening.test_tail import make_histogram, pareto
 from numpy.typing import NDArray
 
 from dpcov.laws import LossLaw
+from dpcov.methods.whitening.norms import FineNorms
 from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_beyond, lost_by_reach
 from dpcov.methods.whitening.tail import fit_tail
 
@@ -25,6 +26,12 @@ def cost(norms: Vector, radius: float, noise: float, agreeing: float) -> float:
     return radius**2 * noise + agreeing * float(np.maximum(norms**2 - radius**2, 0).sum())
 
 
+def cheapest(histogram: FineNorms, noise: float, agreeing: float, without_law: float = 0.0) -> float:
+    """Return the radius for a histogram that may reach as far as it shows rows."""
+    told = histogram.radius(noise)
+    return cheapest_radius(histogram, told, noise, agreeing, without_law=without_law)
+
+
 @pytest.mark.parametrize("shape", [-0.3, 0.0, 0.3])
 def test_what_clipping_takes_is_that_of_rows_drawn_from_the_law(shape: float) -> None:
     law = LossLaw(np.array([200.0]), np.array([shape]), np.array([0.15]), 1.0)
@@ -39,13 +46,13 @@ def test_a_bump_within_the_radius_is_not_clipped_away() -> None:
     # No law of the far rows knows of a bump nearer in; the counts do.
     rng = np.random.default_rng(0)
     norms = np.concatenate([gaussian_norms(3, 0), rng.uniform(6.0, 6.4, 2_000), 6.4 * pareto(300, 12.0, 0)])
-    chosen = cheapest_radius(make_histogram(norms, 8.0, 0), 20.0, 1.0)
+    chosen = cheapest(make_histogram(norms, 8.0, 0), 20.0, 1.0)
     assert chosen > 6.2
 
 
 def test_rows_that_are_seen_are_clipped_if_noise_costs_more() -> None:
     histogram = make_histogram(gaussian_norms(12, 0), 8.0, 0)
-    assert cheapest_radius(histogram, 320.0, 0.1) < histogram.radius(320.0)
+    assert cheapest(histogram, 320.0, 0.1) < histogram.radius(320.0)
 
 
 def test_a_ball_does_not_end_within_a_bin_that_is_full_of_rows() -> None:
@@ -53,7 +60,7 @@ def test_a_ball_does_not_end_within_a_bin_that_is_full_of_rows() -> None:
     rng = np.random.default_rng(0)
     norms = np.where(rng.random(60_000) < 0.1, rng.uniform(4.25, 4.3, 60_000), rng.uniform(1.0, 3.5, 60_000))
     for seed in range(6):
-        found = cheapest_radius(make_histogram(norms, 8.0, seed), 3.5, 0.8)
+        found = cheapest(make_histogram(norms, 8.0, seed), 3.5, 0.8)
         assert cost(norms, found, 3.5, 0.8) < 1.1 * cost(norms, 4.3, 3.5, 0.8)
 
 
@@ -76,7 +83,7 @@ def test_the_radius_costs_little_more_than_the_best(d: int, noise: float) -> Non
     for seed in range(8):
         norms = gaussian_norms(d, seed)
         histogram = make_histogram(norms, 8.0, seed)
-        chosen = cheapest_radius(histogram, noise, 1 / math.sqrt(d))
+        chosen = cheapest(histogram, noise, 1 / math.sqrt(d))
         best = min(cost(norms, r, noise, 1 / math.sqrt(d)) for r in np.geomspace(1.5, 8, 80).tolist())
         # Where the last rows lie that a histogram shows, the cost is up to twice the best.
         assert cost(norms, chosen, noise, 1 / math.sqrt(d)) < 1.25 * best
@@ -84,25 +91,25 @@ def test_the_radius_costs_little_more_than_the_best(d: int, noise: float) -> Non
 
 def test_more_noise_makes_the_ball_smaller_and_rows_that_agree_make_it_larger() -> None:
     histogram = make_histogram(gaussian_norms(6, 0), 8.0, 0)
-    radii = [cheapest_radius(histogram, noise, 0.3) for noise in (5.0, 40.0, 320.0)]
+    radii = [cheapest(histogram, noise, 0.3) for noise in (5.0, 40.0, 320.0)]
     assert radii == sorted(radii, reverse=True)
     assert radii[0] > 1.1 * radii[2]
-    agreeing, even = (cheapest_radius(histogram, 40.0, share) for share in (1.0, 0.1))
+    agreeing, even = (cheapest(histogram, 40.0, share) for share in (1.0, 0.1))
     assert agreeing > even
 
 
 def test_rows_that_no_one_has_seen_are_not_followed_far() -> None:
     for seed in range(5):
         histogram = make_histogram(pareto(20_000, 2.2, seed), 8.0, seed)
-        assert cheapest_radius(histogram, 1.0, 1.0) <= 1.5001 * histogram.radius(1.0)
+        assert cheapest(histogram, 1.0, 1.0) <= 1.5001 * histogram.radius(1.0)
 
 
 def test_without_a_law_the_ball_ends_where_the_rows_do_that_are_seen() -> None:
     norms = np.concatenate([np.full(18_000, 1.0), np.full(2_000, 4.0)])
     histogram = make_histogram(norms, 8.0, 0)
     assert fit_tail(histogram, histogram.radius(10.0)) is None
-    assert cheapest_radius(histogram, 10.0, 1.0) == histogram.radius(10.0)
-    assert cheapest_radius(histogram, 10.0, 1.0, without_law=9.0) == 9.0
+    assert cheapest(histogram, 10.0, 1.0) == histogram.radius(10.0)
+    assert cheapest(histogram, 10.0, 1.0, without_law=9.0) == 9.0
 
 
 def test_noise_is_worth_so_many_rows() -> None:

@@ -47,7 +47,7 @@ def test_a_direction_that_rare_rows_make_long_is_compressed() -> None:
     white, histogram = settle(run, unaware())
     moment = second_moment(rows @ white.rows.T)
     # It was 400 times as long as the others; a round with 4% of the budget tells it roughly.
-    assert np.linalg.cond(moment) < 10
+    assert np.linalg.cond(moment) < 20
     longest = np.linalg.norm(rows @ white.rows.T, axis=1)
     assert histogram.radius(3.0) == pytest.approx(longest.max(), rel=0.15)
     assert 0.5 * longest.max() < white.far < 2 * longest.max()

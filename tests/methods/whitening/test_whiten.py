@@ -100,7 +100,7 @@ def test_whitening_ends_while_enough_is_left() -> None:
     run = start_run(rows, 0.3)
     whiten(run, np.eye(12))
     # The round and the looks that cross the line come on top.
-    assert KEPT_FOR_RELEASE - MOST_ROUND - 2 * CAREFUL_LOOK < run.left < KEPT_FOR_RELEASE
+    assert KEPT_IN_THE_DARK - MOST_ROUND - 2 * CAREFUL_LOOK < run.left < KEPT_IN_THE_DARK
 
 
 def test_samples_are_read_while_they_show_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +130,9 @@ def test_a_sample_is_as_short_as_the_least_price_allows(monkeypatch: pytest.Monk
 
 
 def test_what_a_sample_does_not_show_is_asked_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    # One row in 3 has the noise that is aimed at, and the least direction is an eighth of the others.
+    # One row in 3 has the noise that is aimed at, and the least direction is 1/25 of the others.
     monkeypatch.setattr(constants, "QUICK_ROWS", 2500)
-    rows = np.random.default_rng(0).normal(size=(N, 5)) * [1, 1, 1, 1, 0.35]
+    rows = np.random.default_rng(0).normal(size=(N, 5)) * [1, 1, 1, 1, 0.2]
     run = start_run(rows)
     asked = record_every(run)
     white = whitened(run, np.eye(5))

@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcov.arrays import Bools, Matrix, Vector
+from dpcov.core import NoisyGram
 from dpcov.laws import noise_norm
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.align import align
-from dpcov.methods.whitening.frames import are_visible, beyond_reach, limit_gains
+from dpcov.methods.whitening.frames import are_visible, beyond_reach, in_frame, limit_gains
 from dpcov.methods.whitening.fusion import Fused, Knowledge
 from dpcov.methods.whitening.norms import NormLook
 from dpcov.methods.whitening.run import Run
@@ -133,7 +134,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         following = _follow(run, here, knowledge, care)
         before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
-        if here.complete and visible < run.d:
+        if here.complete and (visible < run.d or _has_lost_rows(knowledge.answers[-1], here, unit)):
             # Rows that carried a direction are out of sight of this look: they were in the region before.
             return here if best is None else best
         if following.error < least or visible < run.d:
@@ -146,6 +147,13 @@ def whiten(run: Run, rows: Matrix) -> White | None:
             return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
     return best
+
+
+def _has_lost_rows(answer: NoisyGram, here: White, unit: float) -> bool:
+    """Whether a direction that was made white is shorter than half of that by far: its rows were clipped."""
+    _, moment = in_frame(answer, here.rows)
+    noise = c.VISIBLE * noise_norm(len(moment), answer.sigma)
+    return float(np.linalg.eigvalsh(moment)[0]) + noise < (unit / c.APART) ** 2
 
 
 def _care_for(run: Run, look: NormLook) -> tuple[int, float]:
