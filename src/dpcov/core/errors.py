@@ -1,7 +1,6 @@
 """The errors that dpcov raises.
 
-No message may carry a function of the rows: only arguments, public facts
-(column names, dtypes, the number of rows) and budgets.
+No message may carry a function of the rows: only arguments, budgets and public facts (names, dtypes, sizes).
 """
 
 from __future__ import annotations

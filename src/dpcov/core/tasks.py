@@ -59,11 +59,7 @@ class RowTask(Protocol):
         return np.empty(0, dtype=np.int64)
 
     def with_notes(self, notes: NDArray[np.int64]) -> RowTask:  # noqa: ARG002
-        """Return the task for some rows alone, numbered from 0, with what it knows about them.
-
-        Another machine needs no more than that, and ``with_notes`` of an empty array is what all
-        machines have in common.
-        """
+        """Return the task for some rows alone, numbered from 0, with all that another machine needs of it."""
         return self
 
 

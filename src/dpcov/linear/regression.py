@@ -98,7 +98,12 @@ def regress(
     count = len(solution.coefficients)
     labels = (*names, questions.constant) if count > len(names) else names
     rests_on = [questions.rests_on] if questions.rests_on else []
-    notes = [*_notes(seen, chosen, penalty), *_exposed_notes(questions, chosen, goal), *model.notes, *rests_on]
+    notes = [
+        *_notes(seen, chosen, penalty),
+        *_exposed_notes(questions, chosen, goal),
+        *model.notes,
+        *rests_on,
+    ]
 
     def fit(name: str, value: float, place: int, most: float) -> Answer:
         its_response = response.select(places[count + place : count + place + 1])

@@ -61,6 +61,28 @@ def test_bins_within_a_doubling_are_what_single_comparisons_give(halves: int) ->
     assert len(set(expected)) > 10
 
 
+@pytest.mark.parametrize("halves", [1, 3])
+def test_wide_bins_join_those_of_a_doubling(halves: int) -> None:
+    narrow = LogNormGrid(lowest=-3, highest=6, halves=halves)
+    wide = LogNormGrid(lowest=-3, highest=6, halves=halves, doublings=4)
+    first = 2 * halves * 5
+    assert wide.n_bins == first + 4 + 2
+    assert wide.edges().tolist() == [*narrow.edges()[:first].tolist(), 4.0, 8.0, 16.0, 32.0, 64.0]
+    rng = np.random.default_rng(halves)
+    # Powers of 2 as well, which begin a bin.
+    squares = np.concatenate([[0.0], np.exp2(rng.uniform(-10, 16, 500)), 4.0 ** np.arange(-5, 9)])
+    exponent = np.zeros(len(squares), dtype=np.int64)
+    expected = np.searchsorted(wide.edges(), np.sqrt(squares), side="right")
+    assert wide.locate(squares, exponent).tolist() == expected.tolist()
+    assert len(set(expected.tolist())) > 2 * halves + 6
+
+
+@pytest.mark.parametrize("doublings", [-1, 7, 8])
+def test_a_grid_has_narrow_bins(doublings: int) -> None:
+    with pytest.raises(ArgumentError, match="grid"):
+        LogNormGrid(lowest=-3, highest=4, halves=2, doublings=doublings)
+
+
 def test_more_bins_than_can_be_told_apart_are_refused() -> None:
     with pytest.raises(ArgumentError, match="1 to 128 halves"):
         LogNormGrid(lowest=0, highest=1, halves=129)
@@ -102,6 +124,9 @@ def test_replacing_a_row_moves_the_counts_by_at_most_sqrt_2(
     # The number of rows in bin k or later, for every k: what `RowsBeyond` releases.
     assert np.abs(np.cumsum(change)).max() <= 1
     assert counts(rows, identity_map(2)).sum() == 8
+    wide = LogNormGrid(lowest=-1100, highest=1100, halves=2, doublings=1000)
+    moved = counts(rows, identity_map(2), wide) - counts(neighbour, identity_map(2), wide)
+    assert (moved**2).sum() <= 2
 
 
 def test_counts_are_the_same_in_any_order_and_on_two_threads() -> None:

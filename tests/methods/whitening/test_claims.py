@@ -216,7 +216,7 @@ def test_what_rows_on_one_side_take_from_a_mean_is_their_length_beyond() -> None
     assert lost_length(wide) == pytest.approx(10 * np.mean(norms * (1 - norms**-2.0)))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("seed", [0, 1, 7])
 def test_a_skewed_column_that_clipping_moves_carries_a_note(seed: int) -> None:
     # Of rain, a few hours have nearly all: far rows lie along it, on one side.
     rng = np.random.default_rng(seed)

@@ -165,3 +165,25 @@ def test_centres_are_the_means_and_scales_the_spreads_about_them() -> None:
     # Gains are limited about the centres: a column far from zero loses nothing by that.
     far = np.array([[1.0, -1e7], [0.0, 1.0]])
     assert frames.limit_gains(far, constant=True) is far
+
+
+def test_a_direction_is_held_against_the_noise_of_those_that_are_not_larger() -> None:
+    # 1.5 sqrt(2 k) with k directions; two where there is but one.
+    assert frames.are_visible(np.array([3.1, 50.0, 60.0]), 1.0).tolist() == [True, True, True]
+    assert frames.are_visible(np.array([2.9, 50.0, 60.0]), 1.0).tolist() == [False, True, True]
+    assert frames.are_visible(np.array([3.1, 50.0, 60.0]), 2.0).tolist() == [False, True, True]
+    # The largest must stand above the noise of all: below it, no other is looked at.
+    assert not frames.are_visible(np.array([3.1, 3.5, 3.6]), 1.0).any()
+    assert frames.are_visible(np.array([3.1, 3.2, 3.7]), 1.0).tolist() == [True, True, True]
+
+
+def test_noise_alone_is_seldom_visible() -> None:
+    # One matrix of 130 with two columns, and fewer with more: 20 of 2,000 are rarer than one in 30.
+    rng = np.random.default_rng(0)
+    for d, large in ((2, 0), (6, 0), (6, 4)):
+        seen = 0
+        for _ in range(2000):
+            noise = rng.standard_normal((d, d))
+            values = np.linalg.eigvalsh((noise + noise.T) / 2 + np.diag([1e3] * large + [0.0] * (d - large)))
+            seen += frames.are_visible(values, 1.0).sum() > large
+        assert seen < 30

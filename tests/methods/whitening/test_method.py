@@ -309,8 +309,6 @@ def test_a_column_that_80_of_100_000_rows_have_is_known_and_costs_the_others_lit
         found.append((others, moment[5, 5] / 80e-5))
     errors, shares = np.array(found).T
     # White, these rows lie 35 units out, and a ball around them costs the others 5% (sqrt(2 d / rho) / 80).
-    # So do balls in two releases of twenty. With directions as noise tilts them, three of these six were off
-    # by 4 to 60%.
-    assert np.sort(errors)[-2] < 0.02
-    assert errors.max() < 0.15
+    # With directions as noise tilts them, three of these releases were off by 4 to 60%.
+    assert errors.max() < 0.02
     assert np.abs(shares - 1).max() < 0.5

@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 
 from dpcov.methods.whitening import constants
 from dpcov.methods.whitening import whiten as step
-from dpcov.methods.whitening.constants import CAREFUL_LOOK, KEPT_FOR_RELEASE, LEAST_ROUND_BLIND, MOST_ROUND
+from dpcov.methods.whitening.constants import (
+    CAREFUL_LOOK,
+    KEPT_FOR_RELEASE,
+    KEPT_IN_THE_DARK,
+    LEAST_ROUND_BLIND,
+    LOOK,
+    MOST_ROUND,
+)
 from dpcov.methods.whitening.norms import NormLook, wide_grid
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
-from dpcov.methods.whitening.whiten import White, whiten
+from dpcov.methods.whitening.whiten import White, has_lost_rows, look_at_hidden, whiten
 
 Matrix = NDArray[np.float64]
 
@@ -101,6 +108,29 @@ def test_whitening_ends_while_enough_is_left() -> None:
     whiten(run, np.eye(12))
     # The round and the looks that cross the line come on top.
     assert KEPT_IN_THE_DARK - MOST_ROUND - 2 * CAREFUL_LOOK < run.left < KEPT_IN_THE_DARK
+
+
+def test_it_ends_sooner_where_all_directions_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    # However much every round promises.
+    monkeypatch.setattr(constants, "ENOUGH_GAIN", math.inf)
+    monkeypatch.setattr(constants, "MOST_ROUNDS", 100)
+    run = start_run(gaussian(0))
+    whitened(run, np.eye(6))
+    assert KEPT_FOR_RELEASE - MOST_ROUND - CAREFUL_LOOK < run.left < KEPT_FOR_RELEASE
+
+
+def test_rows_that_carried_a_direction_are_missed_if_it_is_far_too_short() -> None:
+    # 100 rows of 5 have a variance of 1/8 in a table of 20,000; clipped to 1 they have 1/200.
+    rows = np.random.default_rng(0).normal(size=(N, 4)) / 2
+    for length, rho, lost in ((5.0, 0.5, False), (1.0, 0.5, True), (1.0, 1e-4, False)):
+        rows[:, 3] = 0.0
+        rows[:100, 3] = length
+        run = start_run(rows, rho)
+        answer = run.gram(np.eye(4), 8.0, 0.5, "whitening", rule=run.rule)
+        here = White(np.eye(4), 1.0, 8.0, 4)
+        # A direction that was made white has a quarter of the others' variance at least.
+        assert has_lost_rows(answer, here, 0.5) == lost
+        assert not has_lost_rows(answer, here, 0.1)
 
 
 def test_samples_are_read_while_they_show_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,3 +247,18 @@ def test_looks_stay_careful_unless_a_quick_one_surely_sees_as_far(k: int, *, car
     # A quick look has a noise of 15.8 rows and sees 100 of them in one bin every other time.
     _, care = step._care_for(run, look)
     assert (care == CAREFUL_LOOK) == careful
+
+
+def test_what_is_invisible_is_looked_at_carefully_before_it_is_stretched_a_lot() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(N, 3)) * [1.0, 1.0, 0.01]
+    # Seen from there, the third column is short, but for 60 rows that a quick look misses.
+    rows[:60, 2] = 1.0
+    for far, careful in ((30.0, True), (7.0, False)):
+        run = start_run(rows)
+        here = White(np.eye(3), 1.0, far, 2)
+        found = look_at_hidden(run, here, np.array([[0.0, 0.0, 1.0]]), LOOK)
+        assert [share > LOOK for share in shares(run, "norms of what is invisible")] == [False, True][
+            : 1 + careful
+        ]
+        assert (found.far > 0.5) == careful

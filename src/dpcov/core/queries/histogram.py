@@ -29,10 +29,10 @@ _MOST_HALVES = 128  # so that int8 counts the edges within one
 
 @dataclass(frozen=True)
 class LogNormGrid:
-    """Public bins for the norm of a row: half-open, of equal width in its logarithm.
+    """Public bins for the norm of a row: half-open, each doubling cut into equal parts of its logarithm.
 
     Bin 0 holds what is below ``2^lowest``, zero rows among it, and the last bin what is not below
-    ``2^highest``. Between them each doubling has ``2 * halves`` bins, the last `doublings` have one each.
+    ``2^highest``. Between them each doubling has ``2 * halves`` bins; the last `doublings` have one each.
     """
 
     lowest: int
@@ -43,24 +43,18 @@ class LogNormGrid:
     def __post_init__(self) -> None:
         if not all(isinstance(n, int) for n in (self.lowest, self.highest, self.halves, self.doublings)):
             raise ArgumentError("grid must be made of whole numbers.")
-        if self.highest <= self.lowest or not 1 <= self.halves <= _MOST_HALVES:
+        if not 0 <= self.doublings < self.highest - self.lowest or not 1 <= self.halves <= _MOST_HALVES:
             raise ArgumentError("grid must have a highest exponent above its lowest, and 1 to 128 halves.")
-        if not 0 <= self.doublings < self.highest - self.lowest:
-            raise ArgumentError("doublings of a grid must be at least 0 and fewer than it has.")
-
-    @property
-    def _n_fine(self) -> int:
-        return 2 * self.halves * (self.highest - self.doublings - self.lowest)
 
     @property
     def n_bins(self) -> int:
         """Number of bins, the two open ones included."""
-        return self._n_fine + self.doublings + 2
+        return 2 * self.halves * (self.highest - self.doublings - self.lowest) + self.doublings + 2
 
     def edges(self) -> NDArray[np.float64]:
         """Return the ``n_bins - 1`` finite edges, as norms."""
         steps = np.arange(self.n_bins - 1) / (2 * self.halves)
-        steps[self._n_fine :] = self._n_fine / (2 * self.halves) + np.arange(self.doublings + 1)
+        steps[-1 - self.doublings :] = np.arange(-self.doublings, 1) + self.highest - self.lowest
         with np.errstate(over="ignore", under="ignore"):
             edges: NDArray[np.float64] = np.exp2(self.lowest + steps)
         return edges
@@ -78,7 +72,7 @@ class LogNormGrid:
                 passed += (fraction >= edge).view(np.int8)
             index += passed
         if self.doublings:
-            beyond = np.maximum(index - (self._n_fine + 1), 0)
+            beyond = np.maximum(index - (self.n_bins - self.doublings - 1), 0)
             index += beyond // (2 * self.halves) - beyond
         index.clip(0, self.n_bins - 1, out=index)
         if squares.min(initial=1.0) <= 0:

@@ -205,9 +205,7 @@ class FineNorms:
         first = max(min(first, int(np.searchsorted(self._low, radius)) - 2), 1)
         return self._low[first:-1], self._high[first:-1], self._counts[first:-1]
 
-    def radius(
-        self, rows_beyond: float, *, ignore_beyond: float = 0.0, within: float = math.inf
-    ) -> float:
+    def radius(self, rows_beyond: float, *, ignore_beyond: float = 0.0, within: float = math.inf) -> float:
         """Return a radius that at most about `rows_beyond` rows exceed; it reaches the furthest seen.
 
         The number of rows beyond r is judged by the window (r, sqrt 2 r), which keeps the noise of far

@@ -134,7 +134,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         following = _follow(run, here, knowledge, care)
         before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
-        if here.complete and (visible < run.d or _has_lost_rows(knowledge.answers[-1], here, unit)):
+        if here.complete and (visible < run.d or has_lost_rows(knowledge.answers[-1], here, unit)):
             # Rows that carried a direction are out of sight of this look: they were in the region before.
             return here if best is None else best
         if following.error < least or visible < run.d:
@@ -149,7 +149,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     return best
 
 
-def _has_lost_rows(answer: NoisyGram, here: White, unit: float) -> bool:
+def has_lost_rows(answer: NoisyGram, here: White, unit: float) -> bool:
     """Whether a direction that was made white is shorter than half of that by far: its rows were clipped."""
     _, moment = in_frame(answer, here.rows)
     noise = c.VISIBLE * noise_norm(len(moment), answer.sigma)
@@ -213,9 +213,7 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
     forms[visible] *= unit / np.sqrt(values[visible])[:, None]
     if not visible.all():
         forms[~visible] /= np.linalg.norm(forms[~visible], 2)
-        hidden = run.look(
-            forms[~visible] @ here.rows, care, "norms of what is invisible", frame=here.rows, every=run.every
-        )
+        hidden = look_at_hidden(run, here, forms[~visible] @ here.rows, care)
         # Where even its length is below the noise, it stays as it is.
         level = min(hidden.far / here.far, 1.0) if hidden.found else 1.0
         small = level < c.SMALL
@@ -227,6 +225,19 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
         else math.inf
     )
     return _Next(forms @ here.rows, visible, small, unit, error)
+
+
+def look_at_hidden(run: Run, here: White, forms: Matrix, care: float) -> NormLook:
+    """Ask how far rows reach along what is invisible: carefully before it is stretched a lot.
+
+    Where some rows are rare, others may be too, and those that a quick look misses would be stretched out of
+    sight.
+    """
+    for share in dict.fromkeys((care, c.CAREFUL_LOOK)):
+        hidden = run.look(forms, share, "norms of what is invisible", frame=here.rows, every=run.every)
+        if not hidden.found or not here.has_rare_rows or c.DENSE * hidden.far > here.far:
+            break
+    return hidden
 
 
 def _aligned(fused: Fused, here: White, found: Matrix) -> tuple[Vector, Matrix]:
