@@ -185,5 +185,5 @@ def test_noise_alone_is_seldom_visible() -> None:
         for _ in range(2000):
             noise = rng.standard_normal((d, d))
             values = np.linalg.eigvalsh((noise + noise.T) / 2 + np.diag([1e3] * large + [0.0] * (d - large)))
-            seen += frames.are_visible(values, 1.0).sum() > large
+            seen += frames.are_visible(np.asarray(values, np.float64), 1.0).sum() > large
         assert seen < 30

@@ -247,3 +247,22 @@ def test_what_clipping_takes_is_that_of_rows_anywhere_in_their_bins() -> None:
     # Rows beyond the radius are not its concern, and beyond all rows nothing is lost.
     assert histogram.lost_inside(np.array([3.0]), 3.0)[0] == 0
     assert (np.diff(histogram.lost_inside(np.linspace(3, 4, 50), 4.0)) < 0).all()
+
+
+def test_rows_that_lie_thinly_over_a_long_way_are_seen() -> None:
+    # 40 in every doubling, of a noise of 8: narrow bins have 5 each, and windows of four 20 of a noise of 16.
+    far = np.exp2(np.linspace(4, 9, 200))
+    norms = np.concatenate([gaussian_norms(), math.sqrt(10) * far])
+    radii = [fine(norms, 8.0, seed).radius(10.0) for seed in range(20)]
+    assert np.median(radii) > math.sqrt(10) * 2**8
+    # Noise alone reaches into a wide bin in one histogram of 100 or so.
+    assert max(fine(gaussian_norms(), 8.0, seed).radius(10.0) for seed in range(20)) < 10
+
+
+def test_rows_beyond_a_limit_stay_outside() -> None:
+    norms = np.concatenate([gaussian_norms(), np.full(500, 20.0), np.full(500, 300.0)])
+    histogram = fine(norms, 8.0)
+    assert histogram.radius(10.0) > 299
+    # A wide bin ends at 32.
+    assert 20 <= histogram.radius(10.0, within=100.0) <= 32
+    assert histogram.radius(10.0, within=15.0) < 15

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import dpcov
 from dpcov.methods.whitening import wrap as step
 from dpcov.methods.whitening.heavy import HeavyDirection, find_heavy
+from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White, whiten
@@ -224,3 +225,19 @@ def test_a_region_reaches_as_far_as_it_says() -> None:
     grown = region.grown(1.5)
     assert (grown.radius, [tail.radius for tail in grown.tails]) == (3.0, [3.0, 9.0])
     np.testing.assert_array_equal(grown.shape(3), shape)
+
+
+def test_rows_further_out_than_all_directions_can_afford_stay_outside() -> None:
+    # 100 rows are all that a direction has, far out, as if it had been stretched too much. A ball around them
+    # would leave noise of sqrt(2 d / rho) / 100 in it, and 400 times what the other five have in those.
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(N, D))
+    rows[:, 0] = 0.0
+    rows[:100, 0] = 2_000.0
+    run = start_run(rows)
+    white = White(np.eye(D), math.sqrt(D - 1), 6.0, D)
+    grid = fine_grid(white.typical, N, 4_000.0)
+    histogram = FineNorms(run.curator.ask(run.histogram(np.eye(D), grid, 0.03, "norms")), N, 4_000.0)
+    assert histogram.radius(5.0) > 1_900
+    region = wrap(run, white, histogram)
+    assert region.radius * max(1.0, *region.stretches, 1.0) < 60

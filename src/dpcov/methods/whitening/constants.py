@@ -34,7 +34,8 @@ MOST_FOR_A_ROUND = 0.06
 """But at most this: beyond, rounds eat what they are for."""
 
 VISIBLE = 1.5
-"""A direction is visible in an answer if it exceeds the norm of the noise by this factor.
+"""A direction is visible in an answer if it exceeds the norm of the noise by this factor, that of as many
+directions as are not larger (`frames.are_visible`).
 
 Noise alone does in one matrix of 130 with two columns, of 270 with three, of 1,400 with five and of 25,000
 with ten (simulated). A search may be wrong now and then: later rounds look again. What is *claimed* has a

@@ -223,12 +223,9 @@ def enclose(run: Run, white: White, region: Region, far: float) -> Region:
     histogram = FineNorms(run.curator.ask(query), run.n, far)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))
-    within = (
-        region.radius
-        * _affordable_radius(run, white)
-        / math.sqrt(_noise_of(run.d, region.radius, region.stretches) / math.sqrt(run.d))
-    )
-    further = histogram.radius(rows, within=max(within, region.radius)) / region.radius
+    noise = _noise_of(run.d, region.radius, region.stretches) / _noise_of(run.d, region.radius, ())
+    within = max(_affordable_radius(run, white) / math.sqrt(noise), region.radius)
+    further = histogram.radius(rows, within=within) / region.radius
     return region.grown(further) if further > 1 else region
 
 
