@@ -188,7 +188,7 @@ def flag(*, gaps: bool | None = None) -> FlagKind:
     --------
     >>> import pandas as pd
     >>> import dpcov
-    >>> flights = pd.DataFrame({"late": [True, False, False, False] * 5000})
+    >>> flights = pd.DataFrame({"late": [True, False, False, False, False] * 4000})
     >>> dpcov.release(flights, rho=1, columns={"late": dpcov.flag()}).mean().values.round(1)
     array([0.2])
     """
