@@ -266,3 +266,12 @@ def test_rows_beyond_a_limit_stay_outside() -> None:
     # A wide bin ends at 32.
     assert 20 <= histogram.radius(10.0, within=100.0) <= 32
     assert histogram.radius(10.0, within=15.0) < 15
+
+
+def test_noise_seldom_leads_on_through_wide_bins() -> None:
+    # Rows up to the first wide bin, at 16. Noise exceeds 2.5 sd in one histogram of 160, and would double the
+    # radius.
+    near = np.random.default_rng(0).uniform(12, 15.9, 400)
+    norms = np.concatenate([gaussian_norms(), near])
+    further = sum(fine(norms, 8.0, seed).radius(10.0) > 17 for seed in range(100))
+    assert further <= 3

@@ -18,6 +18,7 @@ from dpcov.methods.whitening.constants import (
     LOOK,
     MOST_ROUND,
 )
+from dpcov.methods.whitening.fusion import Knowledge
 from dpcov.methods.whitening.norms import NormLook, wide_grid
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
@@ -262,3 +263,18 @@ def test_what_is_invisible_is_looked_at_carefully_before_it_is_stretched_a_lot()
             : 1 + careful
         ]
         assert (found.far > 0.5) == careful
+
+
+def test_a_direction_of_which_nothing_is_seen_stays_as_long_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).normal(size=(N, 3)) * [1.0, 3.0, 0.0]
+    run = start_run(rows)
+    monkeypatch.setattr(run, "look", lambda *_, **__: NormLook(counts(np.zeros(9), wide_grid(), 5.0)))
+    here = White(np.eye(3), 3.0, 12.0, 0)
+    knowledge = Knowledge([run.gram(here.rows, here.far, 0.04, "whitening", rule=run.rule)])
+    following = step._follow(run, here, knowledge, LOOK)
+    assert following.visible.sum() == 2
+    assert np.linalg.norm(following.rows[~following.visible]) == pytest.approx(1)
+    # The others are as long as the longest of them was.
+    moment = second_moment(rows @ following.rows[following.visible].T)
+    np.testing.assert_allclose(np.diag(moment), following.unit**2, rtol=0.1)
+    assert following.unit == pytest.approx(3, rel=0.1)

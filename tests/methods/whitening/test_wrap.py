@@ -241,3 +241,6 @@ def test_rows_further_out_than_all_directions_can_afford_stay_outside() -> None:
     assert histogram.radius(5.0) > 1_900
     region = wrap(run, white, histogram)
     assert region.radius * max(1.0, *region.stretches, 1.0) < 60
+    # Nor does a region grow to them.
+    rows[:100, 0] = 300.0
+    assert enclose(start_run(rows), white, Region(6.0), 0.0).radius < 60
