@@ -48,7 +48,8 @@ def test_predictions_match_the_benchmark() -> None:
         assert 0.45 < plan["gaussian"].error / analyze_gauss < 1.4, case
         if plan["whitening"].error < 0.1:
             compared += 1
-            assert 0.7 < plan["whitening"].error / whitening < 1.2, case
+            least = 0.8 if plan["whitening"].error < 0.05 else 0.6
+            assert least < plan["whitening"].error / whitening < 1.2, case
     assert compared > 20
 
 
@@ -121,7 +122,7 @@ def test_a_plan_says_for_which_tables_it_holds() -> None:
     assert gaussian.high < typical.high
     assert all(kind.releases > 20 for kind in plan.ranges)
     assert f"{100 * typical.low:.2g}% to {100 * typical.high:.2g}% (typical tables)" in plan.describe_ranges()
-    assert plan["whitening"].assumes == "Gaussian rows, an error below 0.1"
+    assert plan["whitening"].assumes == "Gaussian rows, an error below 0.05"
     few = dpcov.plan(n_columns=13, n_rows=3_000, rho=0.1)
     assert few.ranges[2].high > 1
     assert "100% or more (rare or skewed columns)" in few.describe_ranges()

@@ -150,7 +150,7 @@ def plan(
         # It refuses too few rows, and more groups than fit into memory.
         aggregate = replace(aggregate, available=False)
     entries = [
-        entry("whitening", case.whitening, CALIBRATED, "Gaussian rows, an error below 0.1"),
+        entry("whitening", case.whitening, CALIBRATED, "Gaussian rows, an error below 0.05"),
         entry("gaussian", case.gaussian, CALIBRATED, "light tails, a tight radius"),
         entry("recursive", case.recursive, THEOREM, "Gaussian rows, known radius, eigenvalue and m"),
         entry("recursive-paper", case.recursive_paper, THEOREM, "the same; its proof has gaps"),
