@@ -288,6 +288,17 @@ def test_models_of_such_a_column_carry_its_note_too() -> None:
         fit = regress(asked, target, [on], None, intercept=True, sampling=False)
         for answer in (fit.coefficients, fit.r_squared, fit.residual_variance):
             assert answer.notes == ("age may be off.",)
+    # Beside other predictors, far rows of one hardly move the slopes.
+    three = Questions(
+        ("wage", "age", "sex"),
+        10_000,
+        np.eye(4),
+        NoiseLaw(np.eye(4), 1e-3),
+        (),
+        exposed={"age": "age may be off."},
+    )
+    fit = regress(three, "wage", ["age", "sex"], None, intercept=True, sampling=False)
+    assert fit.coefficients.notes == ()
     found = principal_components(asked, None, None, standardize=False, sampling=False)
     for answer in (found.variances, found.explained, found.directions, found.loadings):
         assert answer.notes == ("age may be off.",)

@@ -59,7 +59,7 @@ class RowTask(Protocol):
         return np.empty(0, dtype=np.int64)
 
     def with_notes(self, notes: NDArray[np.int64]) -> RowTask:  # noqa: ARG002
-        """Return the task for some rows alone, numbered from 0, with all that another machine needs of it."""
+        """Return the task for some rows alone, numbered from 0; without notes, what all machines share."""
         return self
 
 

@@ -44,7 +44,7 @@ class LogNormGrid:
         if not all(isinstance(n, int) for n in (self.lowest, self.highest, self.halves, self.doublings)):
             raise ArgumentError("grid must be made of whole numbers.")
         if not 0 <= self.doublings < self.highest - self.lowest or not 1 <= self.halves <= _MOST_HALVES:
-            raise ArgumentError("grid must have a highest exponent above its lowest, and 1 to 128 halves.")
+            raise ArgumentError("grid must have more doublings than wide ones, and 1 to 128 halves.")
 
     @property
     def n_bins(self) -> int:

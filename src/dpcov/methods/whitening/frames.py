@@ -111,10 +111,9 @@ def resolve_more(frame: Frame, forms: Matrix, signs: Matrix, noise: float) -> Fr
         sigma *= 1 + float(np.linalg.norm(share, 2)) ** 2
     values, vectors = np.linalg.eigh((remainder + remainder.T) / 2)
     found = are_visible(values, sigma)
-    level = noise
     if not found.all():
         level = max(c.UNSEEN_LEVEL * noise_norm(float((~found).sum()), sigma), float(values[~found].mean()))
-    values = np.where(found, values, level)
+        values = np.where(found, values, level)
     even = max(np.trace(signs[np.ix_(known, known)]) / max(len(known), 1), noise)
     shape = shape_from_signs(np.concatenate([np.full(len(known), even), values]))
     relative = shape[len(known) :] / (shape[0] if len(known) else 1.0)

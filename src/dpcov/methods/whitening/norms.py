@@ -192,7 +192,7 @@ class FineNorms:
 
     @property
     def window_sigma(self) -> float:
-        """Standard deviation of the noise of a window of bins, from r to sqrt 2 r."""
+        """Standard deviation of the noise of a window of narrow bins, from r to sqrt 2 r."""
         return self._sigma * math.sqrt(self._window)
 
     def beyond(self, share: float, radius: float) -> tuple[Vector, Vector, Vector]:

@@ -150,7 +150,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
 
 
 def has_lost_rows(answer: NoisyGram, here: White, unit: float) -> bool:
-    """Whether a direction that was made white is shorter than half of that by far: its rows were clipped."""
+    """Whether a direction that was made white has clearly less than half its length: rows were clipped."""
     _, moment = in_frame(answer, here.rows)
     noise = c.VISIBLE * noise_norm(len(moment), answer.sigma)
     return float(np.linalg.eigvalsh(moment)[0]) + noise < (unit / c.APART) ** 2
