@@ -178,8 +178,8 @@ def test_a_direction_is_held_against_the_noise_of_those_that_are_not_larger() ->
 
 
 def test_noise_alone_is_seldom_visible() -> None:
-    # One matrix of 130 with two directions, so 15 of 2,000, and fewer otherwise: 30 are 4 sd more. One direction
-    # held against its own norm alone would be seen in one matrix of 60.
+    # One matrix of 130 with two directions, so 15 of 2,000, and fewer otherwise: 30 are 4 sd more. A single
+    # direction held against its own norm would be seen in one matrix of 60.
     rng = np.random.default_rng(0)
     for d, large in ((2, 0), (6, 0), (6, 4), (6, 5)):
         seen = 0
