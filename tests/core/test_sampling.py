@@ -49,6 +49,18 @@ def test_positions_are_distinct_ascending_and_as_many_as_asked(n_rows: int, ever
     assert 0 <= positions[0] <= positions[-1] < n_rows
 
 
+@pytest.mark.parametrize(("n_rows", "count"), [(100_000, 40_001), (70_000, 70_000), (20_001, 16_384), (9, 9)])
+@pytest.mark.parametrize("few", [1 << 25, 1], ids=["halves of words", "words"])
+def test_positions_drawn_in_pieces_are_those_drawn_at_once(
+    n_rows: int, count: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample, "_FEW_ROWS", few)
+    in_pieces = random_positions(SeededBits(np.random.default_rng(3)), n_rows, count)
+    monkeypatch.setattr(sample, "_DRAWN_TOGETHER", 1 << 20)
+    at_once = random_positions(SeededBits(np.random.default_rng(3)), n_rows, count)
+    np.testing.assert_array_equal(in_pieces, at_once)
+
+
 def test_words_that_would_favour_small_positions_are_rejected() -> None:
     # 2^32 - 1 is a multiple of 3: it is one too many as a half of a word. The lower half comes first.
     assert random_positions(Script([(1 << 32) + (1 << 32) - 1], [2]), 3, 2).tolist() == [1, 2]

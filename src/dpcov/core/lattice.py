@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,11 @@ from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular, check_blas
 from dpcov.core.units import Units
 
 ENTRY_NORM_LOG2 = 27
-_IMAGE_NORM_LOG2 = 26
+IMAGE_NORM_LOG2 = 26
 MAP_NORM_LOG2 = 26
 _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
-_LEAST_EXPONENT = -960
+LEAST_EXPONENT = -960
 GREATEST_COLUMN_EXPONENT = 900
 _TILE_ENTRIES = 1 << 15
 _LEAST_TILE = 512
@@ -151,37 +152,36 @@ def entry_bits(d: int, norm_log2: int) -> int:
     return (2 * norm_log2 - (d - 1).bit_length()) // 2
 
 
-def _round_rows(x: NDArray[np.float64], norm_log2: int, least: float) -> NDArray[np.int64]:
+def round_rows(
+    x: NDArray[np.float64], norm_log2: int, least: float, scratch: Sequence[Any] = (None, None)
+) -> NDArray[np.int64]:
     """Round each row of the table, one a column, to integers with a squared norm of at most 4^norm_log2.
 
     In place. Rows whose largest entry is below `least`, infinite or NaN become zero. Returns the exponents e:
-    each row was about its integers times 2^e.
+    each row was about its integers times 2^e. They lie in the first of two arrays of `scratch`, if given.
     """
     entry_log2 = entry_bits(len(x), norm_log2)
-    largest = np.maximum.reduce(x, axis=0)
-    np.maximum(largest, -np.minimum.reduce(x, axis=0), out=largest)
+    largest: NDArray[np.float64] = np.maximum.reduce(x, axis=0, out=scratch[0])
+    factor: NDArray[np.float64] = np.minimum.reduce(x, axis=0, out=scratch[1])
+    np.maximum(largest, np.negative(factor, out=factor), out=largest)
     # A NaN among them fails both comparisons.
     if not (largest.min(initial=np.inf) >= least and largest.max(initial=0.0) < np.inf):
-        hostile = np.flatnonzero(~((largest >= least) & (largest < np.inf)))
+        hostile = ~((largest >= least) & (largest < np.inf))
         largest[hostile] = 1.0
         x[:, hostile] = 0.0
-    # As the bits of normal positive numbers have it: 1022 more than frexp gives.
-    exponent: NDArray[np.int64] = largest.view(np.int64) >> 52
-    x *= _from_exponent_bits(2045 + entry_log2 - exponent)
-    np.rint(x, out=x)
+    # As the bits of normal positive numbers have it: 1022 more than frexp gives, in a tenth of its time.
+    exponent, bits = largest.view(np.int64), factor.view(np.int64)
+    exponent >>= 52
+    np.left_shift(np.subtract(2045 + entry_log2, exponent, out=bits), 52, out=bits)
+    np.rint(np.multiply(x, factor, out=x), out=x)
     exponent -= 1022 + entry_log2
     return exponent
-
-
-def _from_exponent_bits(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return 2^(exponent - 1023) for exponents from 1 to 2046: ldexp takes ten times as long."""
-    return (exponent << 52).view(np.float64)
 
 
 def times_power(length: float, exponent: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return ``length 2^exponent``; where float64 has no such number, about the least or the greatest."""
     mantissa, own = math.frexp(length)
-    return mantissa * _from_exponent_bits((exponent + (own + 1023)).clip(1, 2046))
+    return mantissa * ((exponent + (own + 1023)).clip(1, 2046) << 52).view(np.float64)
 
 
 class MappedRows:
@@ -213,13 +213,12 @@ class MappedRows:
         self._centres = lattice_map.centres[:, None] if lattice_map.centres.any() else None
         # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
         # are then too small to survive the rounding, so that flushing changes nothing.
-        self._least_magnitude = np.ldexp(1.0, _LEAST_EXPONENT + max(0, int(exponents.max())))
+        self._least_magnitude = np.ldexp(1.0, LEAST_EXPONENT + max(0, int(exponents.max())))
         self._storage = np.empty(d * capacity)
 
     def load(self, block: Block, *, constant: bool) -> None:
         """Map the rows of `block`, with a constant column of ones after its own if asked."""
-        rows = len(block[0])
-        d = self.lattice_map.n_columns
+        rows, d = len(block[0]), self.lattice_map.n_columns
         if d * rows > len(self._storage):
             # A unit that is longer than a block.
             self._storage = np.empty(d * rows)
@@ -243,9 +242,9 @@ class MappedRows:
             x[own] = 1.0
         if self._column_scale is not None:
             x *= self._column_scale
-        self.shift = _round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)
+        self.shift = round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)
         apply_triangular(self.lattice_map.coefficients, x)
-        self.shift += _round_rows(x, _IMAGE_NORM_LOG2, 1.0)
+        self.shift += round_rows(x, IMAGE_NORM_LOG2, 1.0)
         self.values = x
         self.squares: NDArray[np.float64] = np.einsum("ij,ij->j", x, x)
 

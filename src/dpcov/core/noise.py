@@ -74,7 +74,7 @@ def rounded_gaussian(bits: BitSource, variance: Fraction | int, count: int) -> N
 
 def rounded_variance(variance: Fraction) -> Fraction:
     """Return the variance of the noise once rounded, or a bit more, for who judges counts: floats will do."""
-    steps = [(2 * m - 1) * erfc((m - 0.5) / sqrt(2 * variance)) for m in range(1, 9)]
+    steps = ((2 * m - 1) * erfc((m - 0.5) / sqrt(2 * variance)) for m in range(1, 9))
     return variance + Fraction(1, 12) if variance >= 1 else max(variance, Fraction(sum(steps)))
 
 

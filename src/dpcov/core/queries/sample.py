@@ -16,8 +16,8 @@ from dpcov.core.tasks import RowTask, RowWorker
 from dpcov.core.units import Units
 
 _SAMPLED_BLOCK = 1 << 16
-# Above so many rows for each sampled one, marks for all rows would cost more than sorting the sample.
-_SPARSE = 64
+_SPARSE = 64  # with more rows for each sampled one, marks for all cost more than sorting the sample
+_DRAWN_TOGETHER = 1 << 14  # in pieces that long, memory is used again instead of asked for anew
 _FEW_ROWS = 1 << 25  # of which half a word tells one: less than one in 128 is drawn in vain
 
 
@@ -39,7 +39,8 @@ def random_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int
         return chosen
     marked, missing = np.zeros(n_rows, dtype=np.bool_), count
     while missing:
-        marked[_uniform_positions(bits, n_rows, missing)] = True
+        for first in range(0, missing, _DRAWN_TOGETHER):
+            marked[_uniform_positions(bits, n_rows, min(missing - first, _DRAWN_TOGETHER))] = True
         missing = count - int(np.count_nonzero(marked))
     return np.flatnonzero(marked)
 
