@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import LogNormGrid, NoisyCounts
 from dpcov.methods.whitening.constants import CAREFUL_LOOK
-from dpcov.methods.whitening.norms import FineNorms, NormLook, fine_grid, wide_grid
+from dpcov.methods.whitening.norms import FineNorms, NormLook, column_grid, fine_grid, wide_grid
 
 Vector = NDArray[np.float64]
 
@@ -56,11 +56,46 @@ def test_noise_alone_is_not_found() -> None:
 )
 def test_a_doubtful_bulk_has_no_more_rows_than_are_not_zero(size: float, zeros: int, *, found: bool) -> None:
     # Of 1,760 bins, three side by side exceed 5 standard deviations of noise once in 2,000 looks: 935 rows.
-    grid, sigma = wide_grid(coarse=True), 100.0
+    grid, sigma = column_grid(wide=False), 100.0
     seen = np.zeros(grid.n_bins, dtype=np.int64)
     seen[1500:1503] = round(size * sigma / math.sqrt(3))
     seen[0] = zeros
     assert NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).found is found
+
+
+def spread_column(sigma: float, seed: int, *, wide: bool) -> NormLook:
+    """A look at 5,000 numbers over some ten doublings, as budgets of films are."""
+    numbers = np.random.default_rng(7).lognormal(15, 1.6, 5_000)
+    return NormLook(counts(numbers, column_grid(wide=wide), sigma, seed))
+
+
+def test_wide_bins_show_a_column_that_spans_many_doublings() -> None:
+    # The noise of a count is 147 rows, a 34th of all. Three of the narrow bins have 1,308 rows, 5.1 standard
+    # deviations of theirs; three of the wide ones 2,408, which are 9.4. Noise takes 4.4 away in 1 of 10^5.
+    wide = [spread_column(5_000 / 34, seed, wide=True) for seed in range(100)]
+    assert all(look.found for look in wide)
+    # 83 of 100; 97 or more happen once in 10^5.
+    assert sum(spread_column(5_000 / 34, seed, wide=False).found for seed in range(100)) < 97
+    truth = math.exp(15 + 1.6**2)
+    sizes = np.array([look.size for look in wide])
+    # Rows that noise hides are missing in the root mean square.
+    assert ((truth / 40 < sizes) & (sizes < 4 * truth)).all()
+
+
+def test_six_wide_bins_show_what_three_do_not() -> None:
+    grid, sigma = column_grid(wide=True), 100.0
+    seen = np.zeros(grid.n_bins, dtype=np.int64)
+    # Three bins have 4.8 standard deviations, six 6.7.
+    seen[500:506] = round(4.8 * sigma / math.sqrt(3))
+    assert NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).found
+    seen[503:506] = 0
+    assert not NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).found
+
+
+def test_noise_alone_is_no_wide_bulk() -> None:
+    looks = [NormLook(counts(np.zeros(3_000), column_grid(wide=True), 150, seed)) for seed in range(400)]
+    # Both tests of 880 bins: once in 2,000 looks; 6 of 400 happen once in 10^7.
+    assert sum(look.found for look in looks) < 6
 
 
 def test_zero_rows_are_not_looked_at() -> None:

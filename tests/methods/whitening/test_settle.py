@@ -74,6 +74,13 @@ def test_rows_that_whitening_saw_cost_one_look() -> None:
     assert len(run.curator.receipt().charges) == 1
 
 
+def test_columns_that_were_only_scaled_cost_one_look() -> None:
+    run = start_run(stretched_rows(), seed=1)
+    before = replace(unaware(), is_white=False)
+    assert settle(run, before)[0] is before
+    assert len(run.curator.receipt().charges) == 1
+
+
 def test_outliers_are_not_for_compressing() -> None:
     run = start_run(stretched_rows(), seed=1)
     run.contamination = 0.05
@@ -87,13 +94,13 @@ def test_far_rows_without_a_direction_end_it(monkeypatch: pytest.MonkeyPatch) ->
     rows[:80] *= 30 / np.linalg.norm(rows[:80], axis=1)[:, None]
     run = start_run(rows, seed=3)
     asked: list[float] = []
-    inner = step._compress
+    inner = step.compress_longest
 
     def counted(run: Run, white: White, far: float) -> White | None:
         asked.append(far)
         return inner(run, white, far)
 
-    monkeypatch.setattr(step, "_compress", counted)
+    monkeypatch.setattr(step, "compress_longest", counted)
     before = unaware(20)
     white, _ = settle(run, before)
     assert len(asked) == 1

@@ -21,7 +21,7 @@ from dpcov.core import Clipping, Gram, NoisyGram, NormHistogram, Rule, sampled_r
 from dpcov.maps import identity_map, integer_map
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import LEAST_SPREAD, in_frame
-from dpcov.methods.whitening.norms import NormLook, wide_grid
+from dpcov.methods.whitening.norms import NormLook, column_grid
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.methods.whitening.run import Run
 
@@ -52,7 +52,7 @@ def standardise(run: Run) -> Matrix:
     """
     untouched = [_Column(place) for place in range(run.d - run.constant)]
     known = {column.place: column for column in untouched}
-    if run.has_few_rows or _share(run, len(untouched)) > c.MOST_FOR_COLUMNS:
+    if not are_asked(run):
         known |= _told(run)
     else:
         scaled = {
@@ -67,6 +67,17 @@ def standardise(run: Run) -> Matrix:
         if run.constant:
             forms[column.place, -1] = -column.centre / column.scale
     return forms
+
+
+def are_asked(run: Run) -> bool:
+    """Whether rows are asked about the columns: not if that would cost too much."""
+    least = _share_for(run, run.d - run.constant, c.ROWS_OF_A_BULK)
+    return not run.has_few_rows and least <= c.MOST_FOR_COLUMNS
+
+
+def are_scaled(run: Run) -> bool:
+    """Whether `standardise` asks about the columns, or all have public bounds."""
+    return are_asked(run) or bool(np.isfinite(run.curator.bounds).all())
 
 
 def _told(run: Run) -> dict[int, _Column]:
@@ -94,6 +105,8 @@ def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:
             for before, after, look in zip(moving, moved, looks, strict=True)
             if look.found
         ]
+        # A column that is out of sight about its own centre has one value, but for few rows.
+        known |= {column.place: scaled[column.place] for column in moving}
         known |= {after.place: after for _, after in found}
         moving = [after for before, after in found if after.scale < before.scale / 2]
     # Rows that come closer without end have the same value, and the others were too few to be seen.
@@ -104,16 +117,18 @@ def _look(run: Run, columns: list[_Column]) -> list[NormLook]:
     """Ask for histograms of the distances from the centres, whatever their scale."""
     purpose, share = "scales of the columns", _share(run, len(columns))
     rho = run.part(share) / len(columns)
+    # Where noise is the limit, wider bins show more.
+    grid = column_grid(wide=share > c.LEAST_FOR_COLUMNS)
     # Zeros stay zeros in a map of the column alone. Beside the constant they do not: maps are invertible.
     alone = not any(column.centre for column in columns)
     queries: tuple[NormHistogram, ...]
     if alone:
-        queries = (NormHistogram(identity_map(1), wide_grid(coarse=True), rho, purpose),) * len(columns)
+        queries = (NormHistogram(identity_map(1), grid, rho, purpose),) * len(columns)
     else:
         queries = tuple(
             NormHistogram(
                 integer_map([[1.0, -column.centre], [0.0, 0.0]], [column.scale, 1.0], [column.centre, 0.0]),
-                wide_grid(coarse=True),
+                grid,
                 rho,
                 purpose,
             )
@@ -147,10 +162,14 @@ def _shift(column: _Column, answer: NoisyGram) -> float:
 
 
 def _share(run: Run, n_columns: int) -> float:
-    """Return what makes the noise of one column's count a part of all rows.
+    """Return what a round about n columns costs."""
+    wanted = min(_share_for(run, n_columns, c.ROWS_OF_A_COLUMN), c.ENOUGH_FOR_COLUMNS)
+    return max(wanted, _share_for(run, n_columns, c.ROWS_OF_A_BULK), c.LEAST_FOR_COLUMNS)
+
+
+def _share_for(run: Run, n_columns: int, part: float) -> float:
+    """Return what makes the noise of one column's count this part of all rows.
 
     Questions about n columns have a variance of ``n / (share rho)`` each, in rows.
     """
-    rows = sampled_rows(run.n, run.every_column)
-    share = n_columns * (c.ROWS_OF_A_BULK / rows) ** 2 / run.rho
-    return max(share, c.LEAST_FOR_COLUMNS)
+    return n_columns * (part / sampled_rows(run.n, run.every_column)) ** 2 / run.rho

@@ -7,7 +7,8 @@ directions round by round:
 2. *Whiten.* Unit rows give a rough frame (``rough.py``, ``frames.py``). Gram matrices of the rows then
    compress what they show, and stretch what they do not show until its rows just fit; each answer is fused
    with those before (``whiten.py``, ``fusion.py``). Directions of far rows that noise may have tilted away
-   from a column's are taken to be the column's (``align.py``).
+   from a column's are taken to be the column's (``align.py``). In a short table, in which that would take
+   more than it brings, what is too long is compressed, and the rest is left as it is (``compress.py``).
 3. *Settle.* A careful look at how far the rows reach; a direction that rare rows make too long is compressed
    (``settle.py``).
 4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``heavy.py``,
@@ -24,7 +25,8 @@ from __future__ import annotations
 from dpcov.checks import number
 from dpcov.core import ArgumentError, Curator
 from dpcov.methods.estimate import Estimate
-from dpcov.methods.whitening.columns import standardise
+from dpcov.methods.whitening.columns import are_scaled, standardise
+from dpcov.methods.whitening.compress import compress
 from dpcov.methods.whitening.release import find_and_release, release_nothing
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
@@ -67,7 +69,10 @@ def estimate_whitening(
         raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
     told = Told.checked(m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
-    white = whiten(run, find_rough_frame(run, standardise(run)).rows)
+    start = standardise(run)
+    white = compress(run, start) if run.is_short and are_scaled(run) else None
+    if white is None:
+        white = whiten(run, find_rough_frame(run, start).rows)
     if white is None:
         return release_nothing(run)
     return find_and_release(run, white) if told is None else release_told(run, white, told)

@@ -15,7 +15,10 @@ from dpcov.arrays import Vector
 from dpcov.core import LogNormGrid, NoisyCounts
 from dpcov.methods.whitening import constants as c
 
+_FURTHEST = 440
 _WIDE_HALVES = 2
+# Three bins, side by side, have most rows of a table; of a column that spans many doublings, six have.
+_BULK, _WIDE_BULK = 3, 6
 _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
 # apart.
@@ -33,12 +36,15 @@ _NEAR = 1.5
 _CLEAR = 2.5
 
 
-def wide_grid(*, coarse: bool = False) -> LogNormGrid:
-    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds.
+def wide_grid() -> LogNormGrid:
+    """Bins for norms from 1e-132 to 1e132: with room to spare, those whose squares float64 holds."""
+    return LogNormGrid(lowest=-_FURTHEST, highest=_FURTHEST, halves=_WIDE_HALVES)
 
-    Coarse bins are twice as wide: three of them, side by side, have most rows of a table.
-    """
-    return LogNormGrid(lowest=-440, highest=440, halves=_WIDE_HALVES // 2 if coarse else _WIDE_HALVES)
+
+def column_grid(*, wide: bool) -> LogNormGrid:
+    """Bins for the numbers of one column, which are spread more widely than norms: two a doubling, or one."""
+    doublings = 2 * _FURTHEST - 1 if wide else 0
+    return LogNormGrid(lowest=-_FURTHEST, highest=_FURTHEST, halves=1, doublings=doublings)
 
 
 def fine_grid(typical: float, n_rows: int, far: float = 0.0) -> LogNormGrid:
@@ -99,16 +105,16 @@ class NormLook:
         # Zero rows say nothing here, and what is beyond the last edge has no length.
         self._counts = answer.counts.astype(np.float64)
         self._counts[[0, -1]] = 0.0
-        around = np.convolve(self._counts, np.ones(3), "same")
+        around = np.convolve(self._counts, np.ones(_BULK), "same")
         self._mode = int(np.argmax(around[1:-1])) + 1
-        seen = float(around[self._mode])
-        # Of an empty column noise shows a bulk of any size once in 2,000 looks. A doubtful one has no more
-        # rows than are not zero, up to the noise of the four counts.
+        # Zero rows were counted as well.
         others = answer.n_rows - float(answer.counts[0])
-        beyond_doubt = -float(ndtri(c.FAR_FALSE_ALARM / len(around)))
-        height = seen / (math.sqrt(3) * self._sigma)
-        fits = seen < others + _ALMOST_SURE * 2 * self._sigma
-        self.found = height > (_CLEARLY_THERE if fits else beyond_doubt)
+        self.found = self._is_bulk(float(around[self._mode]), _BULK, others)
+        if answer.grid.doublings and not self.found:
+            windows = np.convolve(self._counts, np.ones(_WIDE_BULK), "valid")
+            first = int(np.argmax(windows[1:])) + 1
+            if self._is_bulk(float(windows[first]), _WIDE_BULK, others):
+                self._mode, self.found = first + int(np.argmax(around[first : first + _WIDE_BULK])), True
         self._ignored_rows = ignored_rows
         self._last = self._last_seen(self._sigma)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
@@ -118,6 +124,17 @@ class NormLook:
         squares = float(np.sum(self._counts[1 : self._last + 1] * middle[: self._last] ** 2))
         least = float(self._counts[self._mode]) * self.typical**2
         self.size = math.sqrt(max(squares, least, self._sigma * self.typical**2) / answer.n_rows)
+
+    def _is_bulk(self, rows: float, width: int, others: float) -> bool:
+        """Whether so many rows in so many bins are more than noise; `others` of all rows are not zero.
+
+        Of an empty column noise shows a bulk of any size once in 2,000 looks. A doubtful one has no more rows
+        than are not zero, up to the noise of its counts and of that of zeros.
+        """
+        height = rows / (math.sqrt(width) * self._sigma)
+        fits = rows < others + _ALMOST_SURE * math.sqrt(width + 1) * self._sigma
+        beyond_doubt = -float(ndtri(c.FAR_FALSE_ALARM / len(self._counts)))
+        return height > (_CLEARLY_THERE if fits else beyond_doubt)
 
     def far_under(self, sigma: float) -> float:
         """Return how far out these rows would be seen if the noise had another standard deviation."""

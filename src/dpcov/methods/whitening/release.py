@@ -66,7 +66,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         else restore_shrunk(region, run.n, back @ moment @ back.T, counted, has_constant=has_constant)
     )
     shrinkage = 0.0
-    if white.complete and not run.has_few_rows:
+    if white.complete and white.is_white and not run.has_few_rows:
         # The rounds before say that the rows are about white here, and they cost budget too.
         ball = np.asarray(np.linalg.inv(back.T @ back), dtype=np.float64)
         moment, shrinkage = shrink_towards(ball, moment, answer.sigma)
@@ -133,7 +133,7 @@ def count_beyond(run: Run, forms: Matrix, radius: float) -> tuple[RowsBeyond, Ro
     # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
     grid = LogNormGrid(lowest=0, highest=1, halves=1)
     first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
-    rho = run.part(min(c.COUNT_SHARE, run.left / 8))
+    rho = run.part(min(run.look_of(c.COUNT_SHARE), run.left / 8))
     mapped = run.map(forms)
     lattice_map = replace(mapped, scale=mapped.scale * radius)
     return (

@@ -76,6 +76,11 @@ class Run:
         return self.noise(self.n, 1.0) * self.d > c.FEW_ROWS
 
     @property
+    def is_short(self) -> bool:
+        """Whether whitening is likely to cost more than it brings."""
+        return self.noise(self.n, 1.0) * self.d > c.SHORT
+
+    @property
     def every(self) -> int:
         """One row in so many is enough for rounds that look for what few rows have."""
         return max(1, self.n // c.STEERING_ROWS)
@@ -89,6 +94,20 @@ class Run:
     def every_column(self) -> int:
         """One row in so many is enough for rounds about single columns."""
         return max(1, self.n // c.SAMPLED_ROWS)
+
+    @property
+    def quick_look(self) -> float:
+        """What a look costs that is enough to see again what one before has seen."""
+        return self.look_of(c.LOOK)
+
+    @property
+    def careful_look(self) -> float:
+        """What a look costs that sight of rare rows rests on."""
+        return self.look_of(c.CAREFUL_LOOK)
+
+    def look_of(self, share: float) -> float:
+        """Return what is left of the share of a look in a table of many columns."""
+        return share * min(1.0, c.MANY_DIRECTIONS / self.d)
 
     @property
     def rule(self) -> Rule:

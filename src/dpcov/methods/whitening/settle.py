@@ -9,13 +9,8 @@ last of these looks.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
-from dpcov.laws import noise_norm
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.compress import compress_longest
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.radius import even_count
 from dpcov.methods.whitening.run import Run
@@ -27,30 +22,16 @@ def settle(run: Run, white: White) -> tuple[White, FineNorms]:
     histogram = _ask_norms(run, white)
     for _ in range(c.MOST_RETURNS):
         far = histogram.radius(even_count(run, run.d))
-        if far < c.APART * white.far or run.contamination or run.has_few_rows:
+        if far < c.APART * white.far or run.contamination or run.has_few_rows or not white.is_white:
             break
-        compressed = _compress(run, white, far)
+        compressed = compress_longest(run, white, far)
         if compressed is None:
             break
         white, histogram = compressed, _ask_norms(run, compressed)
     return white, histogram
 
 
-def _compress(run: Run, white: White, far: float) -> White | None:
-    """Compress the directions that rows up to `far` show to be longer than others; None if there is none."""
-    answer = run.gram(white.rows, far, c.MOST_ROUND, "whitening", rule=run.rule)
-    run.note("whitening", c.MOST_ROUND, white.rank)
-    forms, moment = in_frame(answer, white.rows)
-    values, vectors = np.linalg.eigh(moment)
-    long = values > white.unit**2 + c.VISIBLE * noise_norm(run.d, answer.sigma)
-    if not long.any():
-        return None
-    gains = np.where(long, white.unit / np.sqrt(np.where(long, values, 1.0)), 1.0)
-    rows = gains[:, None] * (vectors.T @ forms)
-    return replace(white, rows=rows, far=max(white.far, far * float(gains[long].max())))
-
-
 def _ask_norms(run: Run, white: White) -> FineNorms:
     grid = fine_grid(white.typical, run.n, c.APART * white.far)
-    query = run.histogram(white.rows, grid, c.CAREFUL_LOOK, "histogram of the norms")
+    query = run.histogram(white.rows, grid, run.careful_look, "histogram of the norms")
     return FineNorms(run.curator.ask(query), run.n, c.APART * white.far)

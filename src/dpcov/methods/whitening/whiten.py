@@ -46,12 +46,15 @@ class White:
         How long most rows are there, and the furthest that are seen.
     rank : int
         How many directions were visible; the others may be next to nothing.
+    is_white : bool
+        Whether they were made white, and not just scaled (``compress.py``).
     """
 
     rows: Matrix
     typical: float
     far: float
     rank: int
+    is_white: bool = True
 
     @classmethod
     def seen(cls, rows: Matrix, look: NormLook, rank: int) -> White:
@@ -113,13 +116,13 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     knowledge = Knowledge()
     best: White | None = None
     least, unit, visible, idle = math.inf, 0.0, 0, 0
-    sample, care = run.every, c.CAREFUL_LOOK
+    sample, care = run.every, run.careful_look
     for attempt in range(c.MOST_ROUNDS + 1):
         in_the_dark = attempt > 0 and visible < run.d
         look = run.look(rows, care, "norms of the rows", every=run.every if in_the_dark else sample)
         if not look.found:
             return best
-        if care > c.LOOK:
+        if care > run.quick_look:
             sample, care = _care_for(run, look)
         here = White.seen(rows, look, visible)
         unit = unit if attempt else look.typical / math.sqrt(run.d)
@@ -143,7 +146,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         if idle == c.MOST_IDLE or (visible <= before and beyond_reach(following.rows, constant=run.constant)):
             # No more of what is invisible can be told.
             rows = limit_gains(following.given_up(), constant=run.constant)
-            look = run.look(rows, c.LOOK, "norms of the rows", every=run.every)
+            look = run.look(rows, run.quick_look, "norms of the rows", every=run.every)
             return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
     return best
@@ -162,11 +165,11 @@ def _care_for(run: Run, look: NormLook) -> tuple[int, float]:
     Enough to see again what this one has seen. A sample has as much noise as all rows, and fewer rows in each
     bin.
     """
-    quick = 1 / math.sqrt(run.look_share(c.LOOK) * run.rho)
+    quick = 1 / math.sqrt(run.look_share(run.quick_look) * run.rho)
     for every in (run.every_quick, run.every):
         if look.far_under(_SURELY * quick * every / run.every) > look.far / c.APART:
-            return every, c.LOOK
-    return run.every, c.CAREFUL_LOOK
+            return every, run.quick_look
+    return run.every, run.careful_look
 
 
 def _ask_gram(run: Run, here: White, knowledge: Knowledge, expected: float, sample: int) -> float:
@@ -233,7 +236,7 @@ def look_at_hidden(run: Run, here: White, forms: Matrix, care: float) -> NormLoo
     Where some rows are rare, others may be too, and those that a quick look misses would be stretched out of
     sight.
     """
-    for share in dict.fromkeys((care, c.CAREFUL_LOOK)):
+    for share in dict.fromkeys((care, run.careful_look)):
         hidden = run.look(forms, share, "norms of what is invisible", frame=here.rows, every=run.every)
         if not hidden.found or not here.has_rare_rows or c.DENSE * hidden.far > here.far:
             break

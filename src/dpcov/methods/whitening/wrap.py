@@ -105,7 +105,8 @@ def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
         radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=run.contamination * run.n)
         return Region(radius, (Tail(histogram, radius, rank),))
     # Tails are compared between white directions; coordinates that were not looked for are not white.
-    heavy, agreement = ((), Agreement()) if run.has_few_rows else find_heavy(run, white, histogram)
+    compared = white.is_white and not run.has_few_rows
+    heavy, agreement = find_heavy(run, white, histogram) if compared else ((), Agreement())
     noise = even_count(run, run.d)
     told = histogram.radius(noise, within=max(_affordable_radius(run, white), white.far))
     if heavy and _pays(run, white, len(heavy), told):
@@ -130,7 +131,7 @@ def _pays(run: Run, white: White, n_heavy: int, far: float) -> bool:
     typical = math.sqrt(max(white.rank - n_heavy, 1)) * white.unit
     reach = math.sqrt(max(far**2 - typical**2, 0.0))
     best = _fit(run.d, typical, typical, [reach] * n_heavy, white.unit)
-    cost = min(c.REACHES_SHARE, (n_heavy + 1) * c.CAREFUL_LOOK) + c.CAREFUL_LOOK
+    cost = min(run.look_of(c.REACHES_SHARE), (n_heavy + 1) * run.careful_look) + run.careful_look
     dearer = math.sqrt(run.left / max(run.left - cost, cost))
     return dearer * best.cost < _noise_of(run.d, far, ())
 
@@ -155,7 +156,7 @@ def surround(run: Run, white: White, heavy: tuple[HeavyDirection, ...], far: flo
     vectors = np.array([direction.vector for direction in heavy])
     rank = max(white.rank - len(heavy), 1)
     beside = np.eye(run.d) - vectors.T @ vectors
-    share = min(c.CAREFUL_LOOK, c.REACHES_SHARE / (len(heavy) + 1))
+    share = min(run.careful_look, run.look_of(c.REACHES_SHARE) / (len(heavy) + 1))
     answers = run.curator.ask(
         _part(run, white, beside, rank=rank, share=share, far=far),
         *(_part(run, white, np.outer(vector, vector), rank=1, share=share, far=far) for vector in vectors),
@@ -219,7 +220,7 @@ def enclose(run: Run, white: White, region: Region, far: float) -> Region:
     forms = np.asarray(np.linalg.solve(region.shape(run.d), white.rows), dtype=np.float64)
     typical = white.unit * math.sqrt(float((1 / squares).sum()))
     grid = fine_grid(typical, run.n, c.APART * region.radius)
-    query = run.histogram(forms, grid, c.CAREFUL_LOOK, "norms in the region")
+    query = run.histogram(forms, grid, run.careful_look, "norms in the region")
     histogram = FineNorms(run.curator.ask(query), run.n, far)
     # Along the furthest direction, noise is worth that many rows of the region's reach.
     rows = math.sqrt(2 * float(squares.sum() / squares.max()) / (run.left * run.rho))

@@ -1,0 +1,65 @@
+"""Step 2 in a short table: compress what is longer than the rest, and leave it at that.
+
+A round of whitening costs a few percent, so its noise is several times that of the release. Where it would
+exceed a direction of average length, rounds show what is long, and nothing else: stretching the rest would
+take most of the budget, and noise would steer it. But columns have been brought to a common centre and scale.
+So rounds compress what is still too long, as the paper's Algorithm 2 (line 10) does, and what is left of the
+budget goes into the release. Questions about a few columns are then answered, if not every direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpcov.arrays import Matrix
+from dpcov.laws import noise_norm
+from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.whiten import White
+
+
+def compress(run: Run, rows: Matrix) -> White | None:
+    """Compress the directions of a short table that are too long; None if whitening would see enough.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    rows : ndarray, shape (d, d)
+        Coordinates in which most columns have a common centre and scale.
+    """
+    here = _look(run, rows)
+    if here is None or run.noise(run.n, c.MOST_ROUND) * (here.far / here.unit) ** 2 < 1:
+        return None
+    for _ in range(c.MOST_COMPRESSIONS):
+        shorter = compress_longest(run, here, here.far)
+        after = None if shorter is None else _look(run, shorter.rows)
+        if after is None:
+            break
+        before, here = here, after
+        if here.far / here.typical >= before.far / before.typical:
+            break
+    return here
+
+
+def compress_longest(run: Run, here: White, far: float) -> White | None:
+    """Compress the directions that rows up to `far` show to be longer than others; None if there is none."""
+    answer = run.gram(here.rows, far, c.MOST_ROUND, "whitening", rule=run.rule)
+    run.note("whitening", c.MOST_ROUND, here.rank)
+    forms, moment = in_frame(answer, here.rows)
+    values, vectors = np.linalg.eigh(moment)
+    long = values > here.unit**2 + c.VISIBLE * noise_norm(run.d, answer.sigma)
+    if not long.any():
+        return None
+    gains = np.where(long, here.unit / np.sqrt(np.where(long, values, 1.0)), 1.0)
+    rows = gains[:, None] * (vectors.T @ forms)
+    return replace(here, rows=rows, far=max(here.far, far * float(gains[long].max())))
+
+
+def _look(run: Run, rows: Matrix) -> White | None:
+    """Ask how far the rows reach; None if they are not seen."""
+    look = run.look(rows, run.quick_look, "norms of the rows", every=run.every)
+    return replace(White.seen(rows, look, run.d), is_white=False) if look.found else None
