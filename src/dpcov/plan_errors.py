@@ -21,7 +21,7 @@ from dpcov.paper.theory.recursion import recursive_error
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
 
 # Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
-_FEW_ROWS = 0.25
+_FEW_ROWS = 0.075
 _LARGEST_LEARNT = 1e6
 
 
@@ -47,7 +47,7 @@ class Case:
         """
         k = self.rows_per_unit
         predicted = whitening_error(rows, self.d, self.rho, lambda part: float(chdtri(k * self.d, part)) / k)
-        # With so few rows the method looks for no directions and makes one release of the rows as they are.
+        # With so few rows the method may look for no directions, and release the rows about as they are.
         few = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho)) * self.d > _FEW_ROWS
         return max(predicted, self.gaussian(rows)) if few else predicted
 

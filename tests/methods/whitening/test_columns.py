@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from helpers.runs import start_run
 
 import dpcov
@@ -53,3 +54,29 @@ def test_a_short_table_may_spend_three_tenths_on_its_centres() -> None:
         run = start_run(rows, 0.09, seed, constant=True)
         standardise(run)
         assert 0.62 < run.left < 0.7
+
+
+def test_a_column_that_is_one_in_most_rows_keeps_its_scale() -> None:
+    # Rows that are 1 lie at their own centre, and the others are too few to be seen: a 14th of the rows where
+    # a 34th is the noise of one count.
+    rng = np.random.default_rng(8)
+    rows = np.column_stack([rng.normal(50, 10, (4_000, 11)), rng.random(4_000) < 0.93])
+    spread = rows[:, -1].std()
+    for seed in range(10):
+        run = start_run(rows, 0.0244, seed, constant=True)
+        forms = standardise(run)
+        # About 0 the scale is 3.8 times the spread, and bins are a factor of 2 wide.
+        assert 0.3 < 1 / forms[11, 11] / spread < 8
+
+
+def test_more_is_spent_on_columns_where_rows_are_few() -> None:
+    shares = {n: _share_of_first_round(n) for n in (400, 700, 1_500, 4_000, 40_000)}
+    # Four columns: 4 (34 / n)^2 / rho, between 0.1 and 3%, or 4 (20 / n)^2 / rho if that is more.
+    wanted = {400: 0.05, 700: 0.03, 1_500: 4 * (34 / 1_500) ** 2 / 0.2, 4_000: 4 * (34 / 4_000) ** 2 / 0.2}
+    assert shares == pytest.approx(wanted | {40_000: 0.001}, rel=1e-6)
+
+
+def _share_of_first_round(n_rows: int) -> float:
+    run = start_run(np.random.default_rng(0).normal(size=(n_rows, 4)), 0.2)
+    standardise(run)
+    return float(run.curator.receipt().charges[0].cost.rho) / 0.2

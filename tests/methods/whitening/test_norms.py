@@ -92,6 +92,22 @@ def test_six_wide_bins_show_what_three_do_not() -> None:
     assert not NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).found
 
 
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(("doublings", "seen"), [(3, True), (6, False)])
+def test_noise_far_beyond_a_column_is_not_taken_for_its_rows(
+    *, wide: bool, doublings: int, seen: bool
+) -> None:
+    grid, sigma = column_grid(wide=wide), 100.0
+    rows = np.zeros(grid.n_bins, dtype=np.int64)
+    middle = len(rows) // 2
+    rows[middle : middle + 3] = 1_000
+    # 5 standard deviations: noise has them in one of 5,000 looks among the 16-fold of most rows, and in one
+    # of 2,000 among all bins.
+    rows[middle + doublings * (1 if wide else 2)] += 500
+    look = NormLook(NoisyCounts(rows, Fraction(int(sigma) ** 2), grid, 10_000))
+    assert (look.far > 5 * look.typical) is seen
+
+
 def test_noise_alone_is_no_wide_bulk() -> None:
     looks = [NormLook(counts(np.zeros(3_000), column_grid(wide=True), 150, seed)) for seed in range(400)]
     # Both tests of 880 bins: once in 2,000 looks; 6 of 400 happen once in 10^7.

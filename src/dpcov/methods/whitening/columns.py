@@ -105,8 +105,6 @@ def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:
             for before, after, look in zip(moving, moved, looks, strict=True)
             if look.found
         ]
-        # A column that is out of sight about its own centre has one value, but for few rows.
-        known |= {column.place: scaled[column.place] for column in moving}
         known |= {after.place: after for _, after in found}
         moving = [after for before, after in found if after.scale < before.scale / 2]
     # Rows that come closer without end have the same value, and the others were too few to be seen.

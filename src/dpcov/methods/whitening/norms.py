@@ -20,9 +20,8 @@ _WIDE_HALVES = 2
 # Three bins, side by side, have most rows of a table; of a column that spans many doublings, six have.
 _BULK, _WIDE_BULK = 3, 6
 _WIDE_WIDTHS = (1, 2, 4)
-# Most tables end within this many bins beyond their mode: a factor of 16. Far bins are more, and tested
-# apart.
-_NEAR_BINS = 16
+# Most tables end within this many doublings beyond their mode. Far bins are more, and tested apart.
+_NEAR_DOUBLINGS = 4
 _CLEARLY_THERE = 5.0
 _ALMOST_SURE = 3.0
 
@@ -101,6 +100,7 @@ class NormLook:
 
     def __init__(self, answer: NoisyCounts, *, ignored_rows: float = 0.0) -> None:
         self._edges = answer.grid.edges()
+        self._near_bins = _NEAR_DOUBLINGS * (1 if answer.grid.doublings else 2 * answer.grid.halves)
         self._sigma = math.sqrt(float(answer.variance))
         # Zero rows say nothing here, and what is beyond the last edge has no length.
         self._counts = answer.counts.astype(np.float64)
@@ -141,7 +141,7 @@ class NormLook:
         return float(self._edges[self._last_seen(sigma)])
 
     def _last_seen(self, sigma: float) -> int:
-        near = range(self._mode, min(self._mode + _NEAR_BINS, len(self._counts) - 1))
+        near = range(self._mode, min(self._mode + self._near_bins, len(self._counts) - 1))
         occupied = occupied_bins(self._counts[:-1], sigma, _WIDE_WIDTHS, near)
         ignored_rows = self._ignored_rows
         for last in reversed(occupied):
