@@ -28,7 +28,7 @@ from dpcov.core.queries.joint import JointTask
 from dpcov.core.query import Table
 from dpcov.core.tasks import RowTask
 from dpcov.maps import identity_map, integer_map
-from dpcov.methods.whitening.norms import fine_grid, wide_grid
+from dpcov.methods.whitening.norms import column_grid, fine_grid, wide_grid
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.sources import ArraySource
 
@@ -60,7 +60,7 @@ def scan_tasks(n_rows: int, n_columns: int) -> dict[str, RowTask]:
         return Gram(Clipping(lattice_map, 2.0 * n_columns, rule), 1, "", every)
 
     fine = NormHistogram(lattice_map, fine_grid(n_columns, n_rows), 1, "")
-    column = NormHistogram(identity_map(1), wide_grid(coarse=True), 1, "")
+    column = NormHistogram(identity_map(1), column_grid(wide=False), 1, "")
     queries: dict[str, Sequence[Query[Any]]] = {
         "gram": [gram()],
         "gram, centred": [Gram(Clipping(centred, 2.0 * n_columns), 1, "")],

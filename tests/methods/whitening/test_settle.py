@@ -8,6 +8,7 @@ from helpers.runs import second_moment, start_run
 from numpy.typing import NDArray
 
 from dpcov.methods.whitening import settle as step
+from dpcov.methods.whitening.compress import compress_longest
 from dpcov.methods.whitening.constants import CAREFUL_LOOK, MOST_ROUND
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import settle
@@ -94,7 +95,7 @@ def test_far_rows_without_a_direction_end_it(monkeypatch: pytest.MonkeyPatch) ->
     rows[:80] *= 30 / np.linalg.norm(rows[:80], axis=1)[:, None]
     run = start_run(rows, seed=3)
     asked: list[float] = []
-    inner = step.compress_longest
+    inner = compress_longest
 
     def counted(run: Run, white: White, far: float) -> White | None:
         asked.append(far)
