@@ -27,6 +27,6 @@ def test_looks_cost_less_in_tables_of_many_columns(d: int, part: float) -> None:
     ("n_rows", "short", "few"), [(2_500, False, False), (2_200, True, False), (600, True, True)]
 )
 def test_a_table_is_short_by_public_numbers_alone(n_rows: int, *, short: bool, few: bool) -> None:
-    # The norm of the noise is sqrt(2 d) / (n sqrt(rho)); for 12 columns and rho 0.1, 12 times that is 186 / n.
+    # The norm of the noise is sqrt(2 d) / (n sqrt(rho)); 12 times that is 186 / n here.
     run = start_run(np.random.default_rng(1).normal(size=(n_rows, 12)), 0.1)
     assert (run.is_short, run.has_few_rows) == (short, few)
