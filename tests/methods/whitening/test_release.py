@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -126,3 +127,11 @@ def test_what_was_asked_is_told() -> None:
     spent = sum(round_["rho"] for round_ in facts["history"])
     # Looks and counts come on top.
     assert 0.7 < spent < 1.0
+
+
+def test_only_white_rows_are_drawn_towards_white_ones() -> None:
+    rows = np.random.default_rng(9).standard_normal((2_000, 4))
+    white = White(np.eye(4), typical=2.0, far=4.0, rank=4)
+    for is_white in (True, False):
+        made = release(start_run(rows, 0.1), replace(white, is_white=is_white), Region(4.0))
+        assert (made.diagnostics["shrinkage"] > 0) is is_white

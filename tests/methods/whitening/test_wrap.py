@@ -244,3 +244,13 @@ def test_rows_further_out_than_all_directions_can_afford_stay_outside() -> None:
     # Nor does a region grow to them.
     rows[:100, 0] = 300.0
     assert enclose(start_run(rows), white, Region(6.0), 0.0).radius < 60
+
+
+def test_tails_are_not_compared_where_columns_were_only_scaled() -> None:
+    rows = np.random.default_rng(12).standard_normal((20_000, 5))
+    rows[:400, 0] *= 20
+    looked, scaled = (start_run(rows, seed=1) for _ in range(2))
+    white = White(np.eye(5), typical=math.sqrt(5), far=50.0, rank=5)
+    assert wrap(looked, *settle(looked, white)).heavy
+    assert not wrap(scaled, *settle(scaled, replace(white, is_white=False))).heavy
+    assert "directions of the tail" not in {charge.purpose for charge in scaled.curator.receipt().charges}
