@@ -1,7 +1,7 @@
 """Step 2 in a short table: compress what is longer than the rest, and leave it at that.
 
-A round of whitening costs a few percent, so its noise is several times that of the release. Where it would
-exceed a direction of average length, rounds show what is long, and nothing else: stretching the rest would
+A round of whitening costs a few percent, so its noise is several times that of the release. Where it exceeds
+a direction of average length by far, rounds show what is long, and nothing else: stretching the rest would
 take most of the budget, and noise would steer it. But columns have been brought to a common centre and scale.
 So rounds compress what is still too long, as the paper's Algorithm 2 (line 10) does, and what is left of the
 budget goes into the release. Questions about a few columns are then answered, if not every direction.
@@ -31,12 +31,12 @@ def compress(run: Run, rows: Matrix) -> White | None:
     rows : ndarray, shape (d, d)
         Coordinates in which most columns have a common centre and scale.
     """
-    here = _look(run, rows)
-    if here is None or run.noise(run.n, c.MOST_ROUND) * (here.far / here.unit) ** 2 < 1:
+    here = _look(run, rows, run.careful_look)
+    if here is None or run.noise(run.n, c.MOST_ROUND) * (here.far / here.unit) ** 2 < c.BLIND:
         return None
     for _ in range(c.MOST_COMPRESSIONS):
         shorter = compress_longest(run, here, here.far)
-        after = None if shorter is None else _look(run, shorter.rows)
+        after = None if shorter is None else _look(run, shorter.rows, run.quick_look)
         if after is None:
             break
         before, here = here, after
@@ -59,7 +59,7 @@ def compress_longest(run: Run, here: White, far: float) -> White | None:
     return replace(here, rows=rows, far=max(here.far, far * float(gains[long].max())))
 
 
-def _look(run: Run, rows: Matrix) -> White | None:
+def _look(run: Run, rows: Matrix, share: float) -> White | None:
     """Ask how far the rows reach; None if they are not seen."""
-    look = run.look(rows, run.quick_look, "norms of the rows", every=run.every)
+    look = run.look(rows, share, "norms of the rows", every=run.every)
     return replace(White.seen(rows, look, run.d), is_white=False) if look.found else None
