@@ -109,7 +109,9 @@ def world_summary() -> str:
     answerable = found.query("oracle < @_ANSWERABLE")
     claims = found.dropna(subset=["resolved_error", "predicted_error"])
     large = found.query("n_rows >= @_MANY_ROWS")
-    zeros = sum(len(names.split()) for names in found["false_zeros"].dropna())
+    zeros, noted_zeros = (
+        sum(len(names.split()) for names in found[kind].dropna()) for kind in ("false_zeros", "noted_zeros")
+    )
     kinds = ("means", "variances", "r_squared", "coefficients")
     held = {}
     for kind in kinds:
@@ -119,7 +121,12 @@ def world_summary() -> str:
     noted = sum(answerable[f"{kind}_flagged"].sum() for kind in kinds)
     plain = sum(answerable[f"{kind}_asked"].sum() for kind in kinds)
     asked = (found["regressions"] - found["singular"]).sum()
-    none_or_some = "no column" if zeros == 0 else f"{zeros} of {found['n_columns'].sum():,} columns"
+    none_or_some = "no column came out as a false zero"
+    if zeros:
+        none_or_some = (
+            f"{zeros} of {found['n_columns'].sum():,} columns came out as a false zero ({noted_zeros} of them "
+            "with a note)"
+        )
     return (
         f"On tables that nothing was tuned for (`make world`: {found['seed'].nunique()} random tables of "
         f"{_families()} families, {found['n_rows'].min():,} to {found['n_rows'].max():,} rows, "
@@ -127,7 +134,7 @@ def world_summary() -> str:
         f"is {answerable['ratio'].median():.1f} times the oracle's in the median, and at most twice the "
         f"oracle's for {(answerable['ratio'] <= 2).mean():.0%} of the tables on which the oracle's error is "
         f"below {_ANSWERABLE:g}. The predicted error was exceeded in {claims['exceeded'].mean():.1%} of "
-        f"releases, {none_or_some} came out as a false zero, and 95% intervals without a warning held "
+        f"releases, {none_or_some}, and 95% intervals without a warning held "
         f"{held['means']:.0%} of the time for means, {held['variances']:.0%} for variances, "
         f"{held['r_squared']:.0%} for R squared and {held['coefficients']:.0%} for coefficients. The price: "
         f"{found['refused'].sum() / asked:.0%} of the regressions asked of these tables were refused, and "

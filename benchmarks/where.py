@@ -27,12 +27,10 @@ from world_records import write_outcomes
 from world_tables import draw_table
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
-from dpcov.methods.whitening.columns import standardise
+from dpcov.methods.whitening.method import find_coordinates
 from dpcov.methods.whitening.release import release
-from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import settle
-from dpcov.methods.whitening.whiten import whiten
 from dpcov.methods.whitening.wrap import wrap
 from dpcov.sources import ArraySource
 
@@ -80,7 +78,7 @@ def take_apart(seed: int) -> Parts | None:
     curator = Curator(ArraySource(table.rows), budget, bits, constant=True)
     run = Run(curator, curator.n_rows, curator.n_columns, float(table.rho))
     # As `estimate_whitening` does.
-    white = whiten(run, find_rough_frame(run, standardise(run)).rows)
+    white = find_coordinates(run)
     if white is None:
         return None
     white, histogram = settle(run, white)

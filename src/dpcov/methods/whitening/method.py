@@ -31,7 +31,7 @@ from dpcov.methods.whitening.release import find_and_release, release_nothing
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.told import Told, release_told
-from dpcov.methods.whitening.whiten import whiten
+from dpcov.methods.whitening.whiten import White, whiten
 
 
 def estimate_whitening(
@@ -69,10 +69,14 @@ def estimate_whitening(
         raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
     told = Told.checked(m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
-    start = standardise(run)
-    white = compress(run, start) if run.is_short and are_scaled(run) else None
-    if white is None:
-        white = whiten(run, find_rough_frame(run, start).rows)
+    white = find_coordinates(run)
     if white is None:
         return release_nothing(run)
     return find_and_release(run, white) if told is None else release_told(run, white, told)
+
+
+def find_coordinates(run: Run) -> White | None:
+    """Take steps 1 and 2; None if all that can be seen of the rows is noise."""
+    start = standardise(run)
+    short = compress(run, start) if run.is_short and are_scaled(run) else None
+    return short or whiten(run, find_rough_frame(run, start).rows)
