@@ -124,8 +124,8 @@ def world_summary() -> str:
     none_or_some = "no column came out as a false zero"
     if zeros:
         none_or_some = (
-            f"{zeros} of {found['n_columns'].sum():,} columns came out as a false zero ({noted_zeros} of them "
-            "with a note)"
+            f"{zeros} of {found['n_columns'].sum():,} columns came out as a false zero "
+            f"({noted_zeros} of them with a note)"
         )
     return (
         f"On tables that nothing was tuned for (`make world`: {found['seed'].nunique()} random tables of "
