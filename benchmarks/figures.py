@@ -54,6 +54,7 @@ WIDTH = 118
 
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _ANSWERABLE, _MANY_ROWS = 0.2, 2_000
+_ZEROS = ("false_zeros", "noted_zeros")
 
 
 ACCURACY_CASES = {
@@ -109,9 +110,7 @@ def world_summary() -> str:
     answerable = found.query("oracle < @_ANSWERABLE")
     claims = found.dropna(subset=["resolved_error", "predicted_error"])
     large = found.query("n_rows >= @_MANY_ROWS")
-    zeros, noted_zeros = (
-        sum(len(names.split()) for names in found[kind].dropna()) for kind in ("false_zeros", "noted_zeros")
-    )
+    zeros, noted_zeros = (found[kind].dropna().str.split().str.len().sum() for kind in _ZEROS)
     kinds = ("means", "variances", "r_squared", "coefficients")
     held = {}
     for kind in kinds:
@@ -121,12 +120,8 @@ def world_summary() -> str:
     noted = sum(answerable[f"{kind}_flagged"].sum() for kind in kinds)
     plain = sum(answerable[f"{kind}_asked"].sum() for kind in kinds)
     asked = (found["regressions"] - found["singular"]).sum()
-    none_or_some = "no column came out as a false zero"
-    if zeros:
-        none_or_some = (
-            f"{zeros} of {found['n_columns'].sum():,} columns came out as a false zero "
-            f"({noted_zeros} of them with a note)"
-        )
+    lost = f"{zeros:.0f} of {found['n_columns'].sum():,} columns" if zeros else "no column"
+    remark = f" ({'all' if zeros == noted_zeros else f'{noted_zeros:.0f}'} with a note)" if zeros else ""
     return (
         f"On tables that nothing was tuned for (`make world`: {found['seed'].nunique()} random tables of "
         f"{_families()} families, {found['n_rows'].min():,} to {found['n_rows'].max():,} rows, "
@@ -134,7 +129,7 @@ def world_summary() -> str:
         f"is {answerable['ratio'].median():.1f} times the oracle's in the median, and at most twice the "
         f"oracle's for {(answerable['ratio'] <= 2).mean():.0%} of the tables on which the oracle's error is "
         f"below {_ANSWERABLE:g}. The predicted error was exceeded in {claims['exceeded'].mean():.1%} of "
-        f"releases, {none_or_some}, and 95% intervals without a warning held "
+        f"releases, {lost} came out as a false zero{remark}, and 95% intervals without a warning held "
         f"{held['means']:.0%} of the time for means, {held['variances']:.0%} for variances, "
         f"{held['r_squared']:.0%} for R squared and {held['coefficients']:.0%} for coefficients. The price: "
         f"{found['refused'].sum() / asked:.0%} of the regressions asked of these tables were refused, and "

@@ -104,9 +104,9 @@ class Plan:
 
     Notes
     -----
-    On the benchmark's Gaussian tables the errors of "whitening" were 0.89 to 1.13 times the predicted ones,
-    where those are below 0.05, up to 1.7 times where they are below 0.1, and more above, where few rows show
-    small directions; those of "gaussian" 0.75 to 2.1 times. `ranges`
+    On the benchmark's Gaussian tables the errors of "whitening" were 0.89 to 1.11 times the predicted ones,
+    where those are below 0.05, up to 1.5 times where they are below 0.1, and up to 3 times above, or far less
+    where rows are too few to look for small directions; those of "gaussian" 0.75 to 2.1 times. `ranges`
     rest on releases of random tables of many families (``benchmarks/world.py``): typical ones, such as
     clusters, categories, factors, lags and bounded values, and those with rare or skewed columns, such as
     rare 0/1 values, counts, spikes at zero, polynomials and long tails.

@@ -20,8 +20,8 @@ from dpcov.paper.theory.prediction import whitening_error
 from dpcov.paper.theory.recursion import recursive_error
 from dpcov.paper.theory.subsamplability import LARGEST_ALPHA, smallest_size
 
-# Measured on the Gaussian tables of benchmarks/results/accuracy.csv.
-_FEW_ROWS = 0.075
+# From about so much noise on the default does not whiten Gaussian rows (benchmarks/results/accuracy.csv).
+_FEW_ROWS = 0.1
 _LARGEST_LEARNT = 1e6
 
 
@@ -47,7 +47,7 @@ class Case:
         """
         k = self.rows_per_unit
         predicted = whitening_error(rows, self.d, self.rho, lambda part: float(chdtri(k * self.d, part)) / k)
-        # With so few rows the method may look for no directions, and release the rows about as they are.
+        # With so few rows the method looks for no small directions, and releases the rows about as they are.
         few = math.sqrt(2 * self.d) / (rows * math.sqrt(self.rho)) * self.d > _FEW_ROWS
         return max(predicted, self.gaussian(rows)) if few else predicted
 

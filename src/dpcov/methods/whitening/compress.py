@@ -4,7 +4,7 @@ A round of whitening costs a few percent, so its noise is several times that of 
 a direction of average length by far, rounds show what is long, and nothing else: stretching the rest would
 take most of the budget, and noise would steer it. But columns have been brought to a common centre and scale.
 So rounds compress what is still too long, as the paper's Algorithm 2 (line 10) does, and what is left of the
-budget goes into the release. Questions about a few columns are then answered, if not every direction.
+budget goes into the release. Most questions about a few columns are answered then, if not every direction.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ up its rows as if there were no other. The proof note is ``columns.md``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
@@ -203,12 +202,12 @@ class StackedTask(RowTask):
     @property
     def block_rows(self) -> int:
         """The longest block that a worker of every task takes."""
-        return min(task.block_rows for task in self.tasks)
+        return JointTask(self.tasks).block_rows
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the total."""
-        return (sum(math.prod(task.shape) for task in self.tasks),)
+        return JointTask(self.tasks).shape
 
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
