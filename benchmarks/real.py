@@ -13,7 +13,7 @@ import argparse
 import math
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from real_judge import OWN, WHOLE, RegressionOutcome, ReleaseOutcome, measure_table
 from real_peers import PEERS
-from real_tables import LOADERS
+from real_tables import LOADERS, RealTable, load_table
 from world_answers import total
 from world_records import write_outcomes
 
@@ -148,7 +148,7 @@ def compare(outcomes: Sequence[RegressionOutcome], method: str, ours: str = WHOL
 
 
 def measure_tables(
-    names: Sequence[str],
+    tables: Iterable[RealTable],
     epsilons: Sequence[float],
     releases: int,
     processes: int,
@@ -160,8 +160,8 @@ def measure_tables(
 
     Parameters
     ----------
-    names : sequence of str
-        Of `real_tables.LOADERS`.
+    tables : iterable of RealTable
+        Of any origin.
     epsilons, releases, own, peers
         As for `real_judge.measure_table`.
     processes : int
@@ -169,12 +169,12 @@ def measure_tables(
     """
     task = partial(measure_table, epsilons=epsilons, releases=releases, own=own, peers=peers)
     if processes == 1:
-        yield from map(task, names)
+        yield from map(task, tables)
         return
     # Threads of BLAS would fight over the cores; new processes read this before they load it.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(task, names)
+        yield from pool.map(task, tables)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     releases: list[ReleaseOutcome] = []
     regressions: list[RegressionOutcome] = []
     for judged, fits in measure_tables(
-        given.table, epsilons, given.releases, given.processes, own=given.own, peers=given.peers
+        map(load_table, given.table), epsilons, given.releases, given.processes, own=given.own, peers=given.peers
     ):
         releases += judged
         regressions += fits

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from oracle import find_oracle_errors, make_reference
 from real_peers import PEERS
-from real_tables import Bounds, RealTable, load_table
+from real_tables import Bounds, RealTable
 from world_answers import RawAnswers, RawRegression, Tally, ask_everything, fit_raw, is_due
 from world_draws import Array
 from world_judge import find_false_zeros, judge_matrix, with_constant
@@ -161,14 +161,14 @@ def _try_release(
 
 
 def measure_table(
-    name: str, epsilons: Sequence[float], releases: int, *, own: bool, peers: Sequence[str] = ()
+    table: RealTable, epsilons: Sequence[float], releases: int, *, own: bool, peers: Sequence[str] = ()
 ) -> tuple[list[ReleaseOutcome], list[RegressionOutcome]]:
     """Release one table several times at each budget, and judge releases and regressions.
 
     Parameters
     ----------
-    name : str
-        One of `real_tables.LOADERS`.
+    table : RealTable
+        Of any origin.
     epsilons : sequence of float
         Budgets, each with delta 1e-6.
     releases : int
@@ -178,7 +178,6 @@ def measure_table(
     peers : sequence of str, optional
         Which of `PEERS` to run.
     """
-    table = load_table(name)
     complete = table.rows[np.isfinite(table.rows).all(axis=1)]
     regressions = [
         fit_raw(complete, table.columns.index(target), [table.columns.index(column) for column in on])
@@ -191,7 +190,7 @@ def measure_table(
     fits: list[RegressionOutcome] = []
     for epsilon in epsilons:
         for run in range(releases):
-            rng = np.random.default_rng([zlib.crc32(f"{name} {epsilon:g}".encode()), run])
+            rng = np.random.default_rng([zlib.crc32(f"{table.name} {epsilon:g}".encode()), run])
             start = time.perf_counter()
             release = _try_release(table, epsilon, rng)
             if release is not None:
@@ -208,7 +207,7 @@ def measure_table(
                     answers[peer] = coefficients, False
                 fits += [
                     RegressionOutcome(
-                        table=name,
+                        table=table.name,
                         target=target,
                         predictors=len(on),
                         epsilon=epsilon,
