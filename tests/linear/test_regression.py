@@ -174,7 +174,9 @@ def test_slopes_that_would_predict_worse_than_the_mean_are_refused() -> None:
     # The predictors stand far above the noise, but the target does not: its slopes are noise.
     r = flat_release(rows, 1e-2)
     with pytest.raises(dpcov.UnresolvedError, match=r'predictions of y would be worse.*ridge="auto"'):
-        # By default, too: no penalty helps.
+        r.regress("y", on=["a", "b", "c"], ridge=0)
+    # By default, too: no penalty helps.
+    with pytest.raises(dpcov.UnresolvedError, match=r"y is below the noise.*explain another column"):
         r.regress("y", on=["a", "b", "c"])
     fit = r.regress("y", on=["a", "b", "c"], ridge="auto")
     assert fit.ridge == np.inf
@@ -228,13 +230,28 @@ def test_the_automatic_ridge_leaves_out_a_column_below_the_noise() -> None:
 def test_the_automatic_ridge_is_never_refused() -> None:
     # Noise is small, so no penalty is needed; but clipped rows may hide any variance, and slopes be wild.
     r = flat_release(standard_rows(), 1e-4, hidden=1e8, seed=0)
-    with pytest.raises(dpcov.UnresolvedError):
-        r.regress("y", on=["a", "b"], ridge=0)
-    with pytest.raises(dpcov.UnresolvedError, match="a few rows that were clipped"):
-        r.regress("y", on=["a", "b"])
+    for ridge in (0, None):
+        with pytest.raises(dpcov.UnresolvedError, match="worse than its mean"):
+            r.regress("y", on=["a", "b"], ridge=ridge)
     fit = r.regress("y", on=["a", "b"], ridge="auto")
-    assert fit.ridge == np.inf
-    assert fit.coefficients.notes == ("No slopes stand above the noise: all are left at 0.",)
+    assert fit.ridge == 0
+    assert "a few rows that were clipped" in fit.coefficients.notes[0]
+
+
+def test_a_target_below_the_noise_has_slopes_only_on_what_explains_it() -> None:
+    # Its noise has a standard deviation of 0.01, and 3 sqrt(2) times that is what it must exceed.
+    rows = standard_rows()
+    rows[:, 0] = rows[:, 1] + 0.1 * rows[:, 0]
+    for variance, is_lost in ((0.041, True), (0.044, False)):
+        r = flat_release(rows * [np.sqrt(variance) / rows[:, 0].std(), 1, 1, 1], 0.01)
+        assert r.regress("y", on=["a"]).coefficients.values[0] == pytest.approx(0.2, abs=0.02)
+        assert r.regress("y", on=["b"], ridge=0).coefficients.values[0] == pytest.approx(0, abs=0.02)
+        if is_lost:
+            assert r.regress("y", on=["b"], ridge="auto").ridge == np.inf
+            with pytest.raises(dpcov.UnresolvedError, match=r"y is below the noise.*another column"):
+                r.regress("y", on=["b"])
+        else:
+            assert r.regress("y", on=["b"]).coefficients.values[0] == pytest.approx(0, abs=0.02)
 
 
 def test_a_column_of_clipped_rows_has_no_slope_unless_a_ridge_is_given() -> None:
@@ -254,15 +271,17 @@ def test_a_column_of_clipped_rows_has_no_slope_unless_a_ridge_is_given() -> None
         assert r.regress("y", on=["a", "b"], ridge=0).coefficients.values[1] == pytest.approx(30, rel=0.05)
 
 
-def test_if_no_column_is_resolved_those_that_may_have_lost_half_are_taken() -> None:
+def test_if_no_column_is_resolved_those_that_may_have_lost_half_are_taken_or_else_all() -> None:
     rows = standard_rows()
-    rows[:, 0] = 3 * rows[:, 2] + 0.1 * rows[:, 0]
-    rows *= np.array([1, 1, 0.1 / rows[:, 2].std(), 1])
-    fit = flat_release(rows, 1e-6, hidden=0.0198).regress("y", on=["b"])
-    assert fit.coefficients.values[0] == pytest.approx(30, rel=0.1)
-    assert any("clipped" in note for note in fit.coefficients.notes)
-    with pytest.raises(dpcov.UnresolvedError, match="a few rows that were clipped"):
-        flat_release(rows, 1e-6, hidden=0.0202).regress("y", on=["b"])
+    rows[:, 0] = 3 * rows[:, 2] + rows[:, 3] + 0.1 * rows[:, 0]
+    rows *= np.array([1, 1, 0.1 / rows[:, 2].std(), 0.08 / rows[:, 3].std()])
+    neither, second = [False, False], [False, True]
+    for hidden, left_out in ((0.012, neither), (0.0135, second), (0.0198, second), (0.0202, neither)):
+        fit = flat_release(rows, 1e-6, hidden=hidden).regress("y", on=["b", "c"])
+        slopes = fit.coefficients.values[:2]
+        np.testing.assert_array_equal(slopes == 0, left_out)
+        np.testing.assert_allclose(slopes, np.where(left_out, 0, [30, 12.5]), rtol=0.1)
+        assert any("clipped" in note for note in fit.coefficients.notes)
 
 
 def test_intervals_under_a_penalty_hold_the_penalised_coefficients_of_the_rows() -> None:

@@ -36,6 +36,7 @@ have had twice what was released of it."""
 
 _AUTO = "auto"
 ADVICE = 'leave one of these columns out, or give ridge="auto"'
+_ADVICE_FOR_TARGET = "explain another column"
 
 
 def regress(
@@ -194,7 +195,11 @@ def _choose_penalty(
     slope would do to predictions, is not known. The rows of a rare 0/1 column may have been clipped to a
     hundredth of their length. A slope in that unit would predict a hundred times too much for them. If no
     column is resolved, those are taken all the same that stand above the noise, and of whose variance rows
-    far beyond the region had at most twice what was released.
+    far beyond the region had at most twice what was released; if there is none, all that stand above the
+    noise, with a note.
+
+    Of a target below the noise nothing is known but how small it is. Unless these columns explain it
+    clearly, slopes would be made of noise alone.
     """
     noise = questions.noise
     if ridge is None and noise is None:
@@ -208,16 +213,24 @@ def _choose_penalty(
     block, factor = questions.centred
     if noise is None:
         raise UnresolvedError('ridge="auto" needs the law of the noise, which this method does not state.')
-    units, sizes = np.square(factor[chosen]).sum(axis=1), np.diag(block)[chosen]
-    kept = sizes > least_resolved(1, noise.sigma, noise.hidden) * units
-    if not kept.any():
-        kept = sizes > max(least_resolved(1, noise.sigma), _HIDDEN * noise.hidden) * units
+    units, sizes = np.square(factor).sum(axis=1), np.diag(block)
+    above_noise = least_resolved(1, noise.sigma)
+    kept = sizes[chosen] > least_resolved(1, noise.sigma, noise.hidden) * units[chosen]
+    for least in (max(above_noise, _HIDDEN * noise.hidden), above_noise):
+        if not kept.any():
+            kept = sizes[chosen] > least * units[chosen]
     if not kept.any() and ridge is None:
         questions.refuse_unresolved(chosen, "The regression", ADVICE)
+    none = _Penalty(math.inf, tuple(range(len(chosen))))
     if not kept.any():
-        return _Penalty(math.inf, tuple(range(len(chosen))))
+        return none
     prediction = Prediction(questions, noise, [chosen[i] for i in np.flatnonzero(kept)], goal)
     best = prediction.best_ridge if ridge == _AUTO else 0.0
+    is_lost = sizes[goal] <= above_noise * units[goal]
+    if is_lost and math.isfinite(best) and prediction.outlook(best).r_squared <= 0:
+        if ridge is None:
+            questions.refuse_unresolved([goal], "The regression", _ADVICE_FOR_TARGET)
+        return none
     left_out = np.arange(len(chosen)) if math.isinf(best) else np.flatnonzero(~kept)
     return _Penalty(best, tuple(map(int, left_out)), prediction)
 

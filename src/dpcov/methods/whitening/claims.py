@@ -24,7 +24,7 @@ from dpcov.methods.whitening.tail import law_of_counts, lost_length
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""
 
-_UPPER = 1.645
+UPPER = 1.645
 """Standard deviations by which 1 of 20 counts are too low."""
 
 _SEEN = 2.0
@@ -79,12 +79,12 @@ class Beyond:
     @property
     def at_most(self) -> float:
         """How many there are at most, 19 of 20 times."""
-        return self.rows + _UPPER * self.spread
+        return self.rows + UPPER * self.spread
 
     @property
     def far_at_most(self) -> float:
         """How many lie far beyond at most, 19 of 20 times."""
-        return self.far + _UPPER * self.spread
+        return self.far + UPPER * self.spread
 
     @property
     def hidden(self) -> float:

@@ -18,7 +18,7 @@ from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, exposed_columns, predicted_error
+from dpcov.methods.whitening.claims import CONFIDENCE, UPPER, Beyond, exposed_columns, predicted_error
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.restoration import (
     FAR,
@@ -50,7 +50,8 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     has_constant = run.curator.has_constant
     room = make_room(inside, region.radius, constant=has_constant and not run.curator.grouped)
     wanted = room.stretch @ inside
-    counts, dropped = count_beyond(run, wanted, room.radius), directional_count(run, max(white.rank, 1))
+    counts = count_beyond(run, wanted, room.radius, white.unit)
+    dropped = directional_count(run, max(white.rank, 1))
     left = run.curator.remaining.rho - sum(count.cost.rho for count in counts)
     clipping = Clipping(run.map(wanted), room.radius, run.rule)
     answer, *found = run.curator.ask(Gram(clipping, left, "the released matrix"), *counts)
@@ -125,15 +126,29 @@ def story(run: Run) -> dict[str, Any]:
     }
 
 
-def count_beyond(run: Run, forms: Matrix, radius: float) -> tuple[RowsBeyond, RowsBeyond]:
+def count_beyond(run: Run, forms: Matrix, radius: float, unit: float) -> tuple[RowsBeyond, RowsBeyond]:
     """Return the queries for the numbers of rows beyond the region and far beyond it.
 
-    Their map has the integers of that for the Gram matrix, so that a scan maps the rows once.
+    Their map has the integers of that for the Gram matrix, so that a scan maps the rows once. What the rows
+    far beyond may hide is bounded by their number and its noise. In a short table the noise alone would be
+    more than what most columns have of a variance: there they cost more.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    forms : ndarray, shape (d, d)
+        The coordinates of the region.
+    radius, unit : float
+        How far it reaches, and the root mean square of a coordinate.
     """
     # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
     grid = LogNormGrid(lowest=0, highest=1, halves=1)
     first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
-    rho = run.part(min(run.look_of(c.COUNT_SHARE), run.left / 8))
+    least = run.look_of(c.COUNT_SHARE)
+    # A count for this share has a standard deviation of ``1 / sqrt(2 share rho)`` rows.
+    wanted = (UPPER * (radius / unit) ** 2 / (c.HIDDEN_BY_NOISE * run.n)) ** 2 / (2 * run.rho)
+    rho = run.part(min(max(least, min(wanted, c.MOST_FOR_A_COUNT)), run.left / 8))
     mapped = run.map(forms)
     lattice_map = replace(mapped, scale=mapped.scale * radius)
     return (
