@@ -55,12 +55,16 @@ def standardise(run: Run) -> Matrix:
     if not are_asked(run):
         known |= _told(run)
     else:
+        looks = _look(run, untouched)
         scaled = {
             column.place: replace(column, scale=look.size)
-            for column, look in zip(untouched, _look(run, untouched), strict=True)
+            for column, look in zip(untouched, looks, strict=True)
             if look.found
         }
-        known |= _centre(run, scaled) if run.constant else scaled
+        known |= scaled
+        if run.constant:
+            # Zeros are the centre of a column that has little else.
+            known |= _centre(run, [column for column in scaled.values() if not looks[column.place].mostly_zero])
     forms = np.eye(run.d)
     for column in known.values():
         forms[column.place, column.place] = 1 / column.scale
@@ -92,9 +96,11 @@ def _told(run: Run) -> dict[int, _Column]:
     return known
 
 
-def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:
+def _centre(run: Run, scaled: list[_Column]) -> dict[int, _Column]:
     """Move the centres of columns to their rows, and their scales with them."""
-    known, moving = dict(scaled), list(scaled.values())
+    known: dict[int, _Column] = {}
+    first: dict[int, _Column] = {}
+    moving = scaled
     for _ in range(c.MOST_CENTRINGS):
         if not moving or run.left < (1 + c.KEPT_IN_THE_DARK) / 2:
             break
@@ -106,9 +112,10 @@ def _centre(run: Run, scaled: dict[int, _Column]) -> dict[int, _Column]:
             if look.found
         ]
         known |= {after.place: after for _, after in found}
-        moving = [after for before, after in found if after.scale < before.scale / 2]
+        first = first or dict(known)
+        moving = [after for before, after in found if after.scale < c.CLOSER * before.scale]
     # Rows that come closer without end have the same value, and the others were too few to be seen.
-    return known | {column.place: scaled[column.place] for column in moving}
+    return known | {column.place: first[column.place] for column in moving}
 
 
 def _look(run: Run, columns: list[_Column]) -> list[NormLook]:

@@ -36,11 +36,12 @@ def compress(run: Run, rows: Matrix) -> White | None:
         return None
     for _ in range(c.MOST_COMPRESSIONS):
         shorter = compress_longest(run, here, here.far)
-        after = None if shorter is None else _look(run, shorter.rows, run.quick_look)
+        share = run.careful_look if here.has_rare_rows else run.quick_look
+        after = None if shorter is None else _look(run, shorter.rows, share)
         if after is None:
             break
         before, here = here, after
-        if here.far / here.typical >= before.far / before.typical:
+        if 1 <= (here.far / here.typical) / (before.far / before.typical) < c.APART:
             break
     return here
 

@@ -110,6 +110,11 @@ class NormLook:
         # Zero rows were counted as well.
         others = answer.n_rows - float(answer.counts[0])
         self.found = self._is_bulk(float(around[self._mode]), _BULK, others)
+        self.mostly_zero = bool(answer.counts[0] > answer.n_rows / 2)
+        if answer.grid.doublings and not self.found:
+            highest = int(np.argmax(self._counts))
+            if self._is_bulk(float(self._counts[highest]), 1, others):
+                self._mode, self.found = highest, True
         if answer.grid.doublings and not self.found:
             windows = np.convolve(self._counts, np.ones(_WIDE_BULK), "valid")
             first = int(np.argmax(windows[1:])) + 1
