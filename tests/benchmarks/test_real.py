@@ -85,7 +85,7 @@ def least_squares(  # noqa: PLR0917 - as a peer is called
 
 def test_a_table_is_measured_beside_peers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(real_judge, "PEERS", {"raw": least_squares})
-    releases, fits = measure_table("weather", [3.0], 1, own=True, peers=["raw"])
+    releases, fits = measure_table(load_table("weather"), [3.0], 1, own=True, peers=["raw"])
     assert len(releases) == 1
     assert len(fits) == 9
     assert {fit.method for fit in fits} == {WHOLE, OWN, "raw"}

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.runs import start_run
 
 import dpcov
-from dpcov.methods.whitening.columns import standardise
+from dpcov.methods.whitening import columns as step
+from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.columns import are_asked, standardise
 
 BOUNDS = {"age": dpcov.number(20, 100), "income": dpcov.number(0, 4e6), "height": dpcov.number()}
 
@@ -67,6 +71,58 @@ def test_a_column_that_is_one_in_most_rows_keeps_its_scale() -> None:
         forms = standardise(run)
         # About 0 the scale is 3.8 times the spread, and bins are a factor of 2 wide.
         assert 0.3 < 1 / forms[11, 11] / spread < 8
+
+
+def test_zero_is_the_centre_of_a_column_that_has_little_else() -> None:
+    rng = np.random.default_rng(3)
+    flags = rng.random((20_000, 2)) < [0.3, 0.7]
+    run = start_run(np.asarray(flags, dtype=float), constant=True)
+    forms = standardise(run)
+    assert forms[0, 2] == 0
+    assert -forms[1, 2] / forms[1, 1] == pytest.approx(0.7, abs=0.35)
+    # The first is looked at once.
+    assert 1 / forms[0, 0] == pytest.approx(np.sqrt(0.3), rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rounds"), [((1.0, 0.8), 1), ((1.0, 0.6, 0.5), 2), ((1.0, 0.6, 0.1, 0.1), 3)]
+)
+def test_a_centre_is_looked_for_while_rows_come_closer(
+    sizes: tuple[float, ...], rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter(
+        [SimpleNamespace(found=True, size=size, mostly_zero=False, unseen_share=0.1) for size in sizes]
+    )
+    moves: list[int] = []
+
+    def move(_run: object, columns: list[object]) -> list[object]:
+        moves.append(len(columns))
+        return columns
+
+    monkeypatch.setattr(step, "_look", lambda _run, _columns: [next(looks)])
+    monkeypatch.setattr(step, "_move", move)
+    forms = standardise(start_run(np.ones((1_000, 1)), constant=True))
+    assert len(moves) == rounds
+    assert 1 / forms[0, 0] == pytest.approx(sizes[rounds])
+
+
+def test_a_column_keeps_its_scale_if_nothing_is_left_for_its_centre(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).normal(50, 10, (20_000, 2))
+    monkeypatch.setattr(c, "MOST_CENTRINGS", 0)
+    forms = standardise(start_run(rows, constant=True))
+    np.testing.assert_allclose(forms[:2, :2], np.diag(np.diag(forms[:2, :2])))
+    assert 1 / forms[0, 0] == pytest.approx(51, rel=0.5)
+
+
+def test_bounds_of_all_columns_save_what_asking_would_cost() -> None:
+    # 4 (20 / 400)^2 / 0.11 is 9% of the budget for each round.
+    rows = np.random.default_rng(0).normal(size=(400, 4))
+    names = [f"c{place}" for place in range(4)]
+    told = {name: dpcov.number(-5, 5) for name in names}
+    assert are_asked(start_run(rows, 0.11))
+    assert are_asked(start_run(rows, 0.11, columns=told | {"c1": dpcov.number(0)}))
+    assert not are_asked(start_run(rows, 0.11, columns=told))
+    assert not are_asked(start_run(rows[:300], 0.11))
 
 
 def test_more_is_spent_on_columns_where_rows_are_few() -> None:

@@ -92,6 +92,33 @@ def test_six_wide_bins_show_what_three_do_not() -> None:
     assert not NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).found
 
 
+@pytest.mark.parametrize(("n_bins", "height"), [(1, 5.2), (12, 1.6), (24, 1.15)])
+def test_one_wide_bin_or_many_show_what_six_do_not(n_bins: int, height: float) -> None:
+    grid, sigma = column_grid(wide=True), 1_000.0
+    seen = np.zeros(grid.n_bins, dtype=np.int64)
+    # The narrowest windows that have them all exceed 5 standard deviations, others stay below.
+    seen[500 : 500 + n_bins] = round(height * sigma)
+    look = NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 100_000))
+    assert look.found
+    assert grid.edges()[499] / 2 <= look.typical <= grid.edges()[499 + n_bins]
+    seen[500 : 500 + n_bins] = round(0.95 * 5 / math.sqrt(n_bins) * sigma)
+    assert not NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 100_000)).found
+
+
+def test_what_is_mostly_zero_and_how_many_rows_stay_unseen() -> None:
+    for zeros, mostly in ((5_100, True), (4_900, False)):
+        numbers = np.concatenate([np.zeros(zeros), np.ones(10_000 - zeros)])
+        assert NormLook(counts(numbers, column_grid(wide=True), 10, 0)).mostly_zero is mostly
+    grid, sigma = column_grid(wide=True), 100.0
+    seen = np.zeros(grid.n_bins, dtype=np.int64)
+    seen[400:403] = 3_000
+    share = NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).unseen_share
+    for part, is_seen in ((0.99, False), (1.01, True)):
+        seen[500] = round(part * share * 10_000)
+        far = NormLook(NoisyCounts(seen, Fraction(int(sigma) ** 2), grid, 10_000)).far
+        assert bool(far > grid.edges()[490]) is is_seen
+
+
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize(("doublings", "seen"), [(3, True), (6, False)])
 def test_noise_far_beyond_a_column_is_not_taken_for_its_rows(

@@ -63,8 +63,9 @@ def standardise(run: Run) -> Matrix:
         }
         known |= scaled
         if run.constant:
-            # Zeros are the centre of a column that has little else.
-            known |= _centre(run, [column for column in scaled.values() if not looks[column.place].mostly_zero])
+            # Zero is the centre of a column that has little else.
+            others = [column for column in scaled.values() if not looks[column.place].mostly_zero]
+            known |= _centre(run, others)
     forms = np.eye(run.d)
     for column in known.values():
         forms[column.place, column.place] = 1 / column.scale
@@ -74,14 +75,22 @@ def standardise(run: Run) -> Matrix:
 
 
 def are_asked(run: Run) -> bool:
-    """Whether rows are asked about the columns: not if that would cost too much."""
+    """Whether rows are asked about the columns: not if that would cost too much.
+
+    Where all have public bounds it may cost less, as these tell something, too.
+    """
     least = _share_for(run, run.d - run.constant, c.ROWS_OF_A_BULK)
-    return not run.has_few_rows and least <= c.MOST_FOR_COLUMNS
+    most = c.MOST_FOR_COLUMNS_TOLD if _all_told(run) else c.MOST_FOR_COLUMNS
+    return not run.has_few_rows and least <= most
 
 
 def are_scaled(run: Run) -> bool:
     """Whether `standardise` asks about the columns, or all have public bounds."""
-    return are_asked(run) or bool(np.isfinite(run.curator.bounds).all())
+    return are_asked(run) or _all_told(run)
+
+
+def _all_told(run: Run) -> bool:
+    return bool(np.isfinite(run.curator.bounds).all())
 
 
 def _told(run: Run) -> dict[int, _Column]:
@@ -99,8 +108,7 @@ def _told(run: Run) -> dict[int, _Column]:
 def _centre(run: Run, scaled: list[_Column]) -> dict[int, _Column]:
     """Move the centres of columns to their rows, and their scales with them."""
     known: dict[int, _Column] = {}
-    first: dict[int, _Column] = {}
-    moving = scaled
+    moving, unseen = scaled, 1.0
     for _ in range(c.MOST_CENTRINGS):
         if not moving or run.left < (1 + c.KEPT_IN_THE_DARK) / 2:
             break
@@ -112,10 +120,14 @@ def _centre(run: Run, scaled: list[_Column]) -> dict[int, _Column]:
             if look.found
         ]
         known |= {after.place: after for _, after in found}
-        first = first or dict(known)
         moving = [after for before, after in found if after.scale < c.CLOSER * before.scale]
-    # Rows that come closer without end have the same value, and the others were too few to be seen.
-    return known | {column.place: first[column.place] for column in moving}
+        unseen = looks[0].unseen_share
+    # Rows that come closer without end have the same value, and the others were too few to be seen. They are
+    # taken to be as far from that value as zero is.
+    first = {column.place: column.scale for column in scaled}
+    return known | {
+        column.place: replace(column, scale=first[column.place] * math.sqrt(unseen)) for column in moving
+    }
 
 
 def _look(run: Run, columns: list[_Column]) -> list[NormLook]:

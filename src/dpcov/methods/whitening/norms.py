@@ -17,8 +17,8 @@ from dpcov.methods.whitening import constants as c
 
 _FURTHEST = 440
 _WIDE_HALVES = 2
-# Three bins, side by side, have most rows of a table; of a column that spans many doublings, six have.
-_BULK, _WIDE_BULK = 3, 6
+# Three bins, side by side, have most rows of a table. A 0/1 column has one bin; others span many doublings.
+_BULK, _BULK_WIDTHS = 3, (1, 6, 12, 24)
 _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many doublings beyond their mode. Far bins are more, and tested apart.
 _NEAR_DOUBLINGS = 4
@@ -96,6 +96,10 @@ class NormLook:
         Beyond this, no rows are seen.
     size : float
         The root mean square of all norms, those beyond `far` left out.
+    mostly_zero : bool
+        Whether more than half of the norms are zero.
+    unseen_share : float
+        Which part of all rows is not seen, if it lies in one bin and far from the others.
     """
 
     def __init__(self, answer: NoisyCounts, *, ignored_rows: float = 0.0) -> None:
@@ -111,15 +115,15 @@ class NormLook:
         others = answer.n_rows - float(answer.counts[0])
         self.found = self._is_bulk(float(around[self._mode]), _BULK, others)
         self.mostly_zero = bool(answer.counts[0] > answer.n_rows / 2)
-        if answer.grid.doublings and not self.found:
-            highest = int(np.argmax(self._counts))
-            if self._is_bulk(float(self._counts[highest]), 1, others):
-                self._mode, self.found = highest, True
-        if answer.grid.doublings and not self.found:
-            windows = np.convolve(self._counts, np.ones(_WIDE_BULK), "valid")
+        for width in _BULK_WIDTHS if answer.grid.doublings else ():
+            if self.found:
+                break
+            windows = np.convolve(self._counts, np.ones(width), "valid")
             first = int(np.argmax(windows[1:])) + 1
-            if self._is_bulk(float(windows[first]), _WIDE_BULK, others):
-                self._mode, self.found = first + int(np.argmax(around[first : first + _WIDE_BULK])), True
+            if self._is_bulk(float(windows[first]), width, others):
+                self._mode, self.found = first + int(np.argmax(self._counts[first : first + width])), True
+        threshold = -float(ndtri(c.FAR_FALSE_ALARM / (len(_WIDE_WIDTHS) * len(self._counts))))
+        self.unseen_share = min(threshold * self._sigma / answer.n_rows, 1.0)
         self._ignored_rows = ignored_rows
         self._last = self._last_seen(self._sigma)
         self.typical = math.sqrt(self._edges[self._mode - 1] * self._edges[self._mode])
