@@ -84,15 +84,23 @@ def test_zero_is_the_centre_of_a_column_that_has_little_else() -> None:
     assert 1 / forms[0, 0] == pytest.approx(np.sqrt(0.3), rel=0.5)
 
 
+def test_rows_with_gaps_do_not_make_zero_the_centre() -> None:
+    rng = np.random.default_rng(4)
+    rows = np.column_stack([rng.normal(50, 10, 20_000), rng.random(20_000) < 0.2])
+    rows[:15_000] = np.nan
+    rows[:5_000, 1] = 0.0
+    forms = standardise(start_run(rows, constant=True))
+    assert -forms[0, 2] / forms[0, 0] == pytest.approx(50, abs=10)
+    assert forms[1, 2] == 0
+
+
 @pytest.mark.parametrize(
     ("sizes", "rounds"), [((1.0, 0.8), 1), ((1.0, 0.6, 0.5), 2), ((1.0, 0.6, 0.1, 0.1), 3)]
 )
 def test_a_centre_is_looked_for_while_rows_come_closer(
     sizes: tuple[float, ...], rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = iter(
-        [SimpleNamespace(found=True, size=size, mostly_zero=False, unseen_share=0.1) for size in sizes]
-    )
+    looks = iter([SimpleNamespace(found=True, size=size, zero_share=0.0, unseen_share=0.1) for size in sizes])
     moves: list[int] = []
 
     def move(_run: object, columns: list[object]) -> list[object]:

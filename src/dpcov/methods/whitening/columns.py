@@ -63,9 +63,7 @@ def standardise(run: Run) -> Matrix:
         }
         known |= scaled
         if run.constant:
-            # Zero is the centre of a column that has little else.
-            others = [column for column in scaled.values() if not looks[column.place].mostly_zero]
-            known |= _centre(run, others)
+            known |= _centre(run, list(scaled.values()), [look.zero_share for look in looks])
     forms = np.eye(run.d)
     for column in known.values():
         forms[column.place, column.place] = 1 / column.scale
@@ -105,8 +103,18 @@ def _told(run: Run) -> dict[int, _Column]:
     return known
 
 
-def _centre(run: Run, scaled: list[_Column]) -> dict[int, _Column]:
-    """Move the centres of columns to their rows, and their scales with them."""
+def _centre(run: Run, scaled: list[_Column], zero_shares: list[float]) -> dict[int, _Column]:
+    """Move the centres of columns to their rows, and their scales with them.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    scaled : list of _Column
+        Columns about zero.
+    zero_shares : list of float
+        Which part of all rows is zero or missing, for every column of the table.
+    """
     known: dict[int, _Column] = {}
     moving, unseen = scaled, 1.0
     for _ in range(c.MOST_CENTRINGS):
@@ -117,7 +125,8 @@ def _centre(run: Run, scaled: list[_Column]) -> dict[int, _Column]:
         found = [
             (before, replace(after, scale=look.size))
             for before, after, look in zip(moving, moved, looks, strict=True)
-            if look.found
+            # What is still zero is missing.
+            if look.found and not _is_mostly_zero(zero_shares[after.place], look.zero_share)
         ]
         known |= {after.place: after for _, after in found}
         moving = [after for before, after in found if after.scale < c.CLOSER * before.scale]
@@ -128,6 +137,11 @@ def _centre(run: Run, scaled: list[_Column]) -> dict[int, _Column]:
     return known | {
         column.place: replace(column, scale=first[column.place] * math.sqrt(unseen)) for column in moving
     }
+
+
+def _is_mostly_zero(zero_or_missing: float, missing: float) -> bool:
+    """Whether most values are zero: that is then the centre, and the rows would come closer without end."""
+    return zero_or_missing - missing > (1 - missing) / 2
 
 
 def _look(run: Run, columns: list[_Column]) -> list[NormLook]:

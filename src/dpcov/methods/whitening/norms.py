@@ -96,8 +96,8 @@ class NormLook:
         Beyond this, no rows are seen.
     size : float
         The root mean square of all norms, those beyond `far` left out.
-    mostly_zero : bool
-        Whether more than half of the norms are zero.
+    zero_share : float
+        Which part of the norms is zero, up to noise: those of rows with gaps are, too.
     unseen_share : float
         Which part of all rows is not seen, if it lies in one bin and far from the others.
     """
@@ -113,8 +113,8 @@ class NormLook:
         self._mode = int(np.argmax(around[1:-1])) + 1
         # Zero rows were counted as well.
         others = answer.n_rows - float(answer.counts[0])
+        self.zero_share = 1 - others / answer.n_rows
         self.found = self._is_bulk(float(around[self._mode]), _BULK, others)
-        self.mostly_zero = bool(answer.counts[0] > answer.n_rows / 2)
         for width in _BULK_WIDTHS if answer.grid.doublings else ():
             if self.found:
                 break
