@@ -21,6 +21,7 @@ from figures_default import (
     real_claims,
     real_peers,
     real_refusals,
+    shelf_table,
     where_left,
     where_table,
 )
@@ -375,8 +376,8 @@ def measured() -> dict[str, str]:
         guess_table, officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, rare_setting,
         rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, validated_coinpress,
-        validated_exponential, validated_revisited, real_peers, real_refusals, real_claims, where_table,
-        where_left, constants_table, constants_summary, accuracy_runs, flights_runs,
+        validated_exponential, validated_revisited, real_peers, real_refusals, real_claims, shelf_table,
+        where_table, where_left, constants_table, constants_summary, accuracy_runs, flights_runs,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

@@ -12,6 +12,8 @@ from figure_tables import results, table
 _EPSILONS = (0.3, 1.0, 3.0)
 _OF_A_CONSTANT = ["constant", "usual", "value", "median_ratio", "within_1.25", "within_2", "exceeded"]
 _EQUAL = 0.01
+# An oracle's error below which claims about the ratio to it are made.
+_WORTHWHILE = 0.2
 _KINDS = {
     "means": "means",
     "variances": "variances",
@@ -74,10 +76,57 @@ def real_refusals() -> str:
     return table([*head, *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
 
 
+def shelf_table() -> str:
+    """Return what releases of the shelf's tables for judging are worth."""
+    releases, regressions = results("shelf"), results("shelf-regressions")
+
+    def near(epsilon: float) -> str:
+        part = releases[(releases["epsilon"] == epsilon) & (releases["oracle"] < _WORTHWHILE)]
+        ratios = part["ratio"]
+        return (
+            f"{len(part)}; {ratios.median():.2f}; {(ratios <= 1.25).mean():.0%}; {(ratios <= 2).mean():.0%}"
+        )
+
+    def refused(epsilon: float) -> str:
+        due = regressions[(regressions["epsilon"] == epsilon) & regressions["due"]]
+        return f"{due['refused'].sum()} of {len(due)}"
+
+    def explained(epsilon: float) -> str:
+        due = regressions[(regressions["epsilon"] == epsilon) & regressions["due"]]
+        return f"{due['r_squared'].clip(-1).mean():.3f} of {due['raw_r_squared'].mean():.3f}"
+
+    def silent(epsilon: float) -> str:
+        part = regressions[(regressions["epsilon"] == epsilon) & ~regressions["refused"]]
+        return str(((part["r_squared"] < 0) & ~part["flagged"]).sum())
+
+    def zeros(epsilon: float) -> str:
+        part = releases[releases["epsilon"] == epsilon]
+        lost, noted = (
+            part[name].fillna("").str.split().str.len().sum() for name in ("false_zeros", "noted_zeros")
+        )
+        return f"{lost - noted}; {lost} of {part['n_columns'].sum()}"
+
+    lines = [
+        _by_epsilon(title, cell)
+        for title, cell in {
+            "releases where an oracle is off by less than 0.2; median ratio; at most 1.25; at most 2": near,
+            "regressions refused of those due": refused,
+            "mean R squared of those due, a refusal counted as 0": explained,
+            "R squared below 0 without a note": silent,
+            "columns that are falsely zero: without a note; in all": zeros,
+        }.items()
+    ]
+    lines += _claim_lines(releases)
+    return table(["", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
+
+
 def real_claims() -> str:
     """Return how often the claims of releases of real tables hold, without a note and with one."""
-    found = results("real")
+    head = ["", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)]
+    return table(head, _claim_lines(results("real")))
 
+
+def _claim_lines(found: pd.DataFrame) -> list[list[str]]:
     def share(held: float, asked: float) -> str:
         return f"{held / asked:.0%} of {asked}" if asked else "-"
 
@@ -96,7 +145,7 @@ def real_claims() -> str:
             return f"{plain}; {noted}"
 
         lines.append(_by_epsilon(f"intervals of {title}: without a note; with one", cell))
-    return table(["", *(f"epsilon {epsilon:g}" for epsilon in _EPSILONS)], lines)
+    return lines
 
 
 def where_table() -> str:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ import dpcov
 from dpcov.core import NoisyGram
 from dpcov.laws import LossLaw, NoiseLaw, least_resolved
 from dpcov.maps import identity_map
-from dpcov.methods.whitening.claims import Beyond, exposed_columns, predicted_error
+from dpcov.methods.whitening.claims import Beyond, Exposed, find_exposed, predicted_error
 from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import FAR, Counted, restore_shrunk
 from dpcov.methods.whitening.tail import law_of_counts, lost_length
@@ -175,27 +174,65 @@ def look_at_far_rows(along: list[float], sigma: float = 4.0) -> NoisyGram:
     )
 
 
-def exposed(counted: Counted, look: NoisyGram | None) -> Sequence[int]:
+def find(counted: Counted, look: NoisyGram | None, *, explained: bool = True) -> Exposed:
     """Ask of a region of radius 3 and a thousand rows.
 
     60 rows beyond, 20 of them far, take some 0.08 from a mean if they all lie along it.
     """
-    return exposed_columns(counted, 3.0, NoiseLaw(np.eye(4), 0.02), look, 1000)
+    return find_exposed(counted, 3.0, NoiseLaw(np.eye(4), 0.02), look, 1000, explained=explained)
 
 
 def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
     counted = Counted(60.0, 20.0, 4.0)
     # 30 rows are an even share of 90; the constant has no part in it. Noise of 4 hides 8 more.
     look = look_at_far_rows([39.0, 37.0, 14.0, 500.0])
-    assert exposed(counted, look) == (0,)
-    assert exposed(counted, look_at_far_rows([30.0, 30.0, 30.0, 0.0])) == ()
+    found = find(counted, look)
+    assert found.places == found.clearly == (0,)
+    # Where no law explains their number, intervals of all that may have more than their share allow for it.
+    found = find(counted, look, explained=False)
+    assert (found.places, found.clearly) == ((0, 1), (0,))
+    assert find(counted, look_at_far_rows([30.0, 30.0, 30.0, 0.0]), explained=False).places == ()
     # If nobody asked where far rows lie, nobody can tell.
-    assert exposed(counted, None) == ()
+    assert find(counted, None).places == ()
     # Rows that are not seen are none.
     unseen = Counted(60.0, 20.0, 31.0)
-    assert exposed(unseen, look) == ()
+    assert find(unseen, look).places == ()
     seen = replace(unseen, spread=29.0)
-    assert exposed(seen, look) == (0,)
+    assert find(seen, look).places == (0,)
+
+
+def test_the_laws_of_exposed_columns_take_none_or_any_part_of_the_rows_beyond() -> None:
+    found = find(Counted(60.0, 20.0, 4.0), look_at_far_rows([39.0, 37.0, 14.0, 500.0]))
+    # In clipped coordinates the first column is 5 long, and a coordinate has a root mean square of 2.
+    forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    (law,) = found.laws(forms, 6.0, 2.0)
+    assert law.along is not None
+    np.testing.assert_allclose(law.along, [0.4, 0, 0])
+    assert law.radius == 3
+    # A row at the radius is as long there as it was clipped to.
+    assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
+    assert found.law is not None
+    parts = law.rows / found.law.rows
+    assert (parts == 0).mean() == pytest.approx(0.5, abs=0.05)
+    np.testing.assert_allclose(np.quantile(parts[parts > 0], [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.05)
+    assert Exposed().laws(forms, 6.0, 2.0) == ()
+
+
+def test_intervals_allow_for_rain_that_was_clipped() -> None:
+    rng = np.random.default_rng(3)
+    n = 20_000
+    held = np.zeros((2, 12), dtype=bool)
+    # Zero in 14 of 15 rows, and heavy in the others.
+    rain = np.where(rng.random(n) < 0.07, rng.pareto(2.2, n), 0.0)
+    rows = np.column_stack([rng.normal(size=(n, 5)), rain])
+    for seed in range(12):
+        made = dpcov.release(rows, rho=0.02, rng=np.random.default_rng(seed), progress=False)
+        law = made.losses[: -len(made.diagnostics["rows_beyond"]["columns"]) or None]
+        for place, asked in enumerate((made, replace(made, losses=law))):
+            lower, upper = (float(end[0]) for end in asked.mean(["x5"]).interval())
+            held[place, seed] = lower <= rain.mean() <= upper
+    assert held[0].sum() >= 8, held
+    assert held[1].sum() < held[0].sum()
 
 
 def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> None:
@@ -204,7 +241,7 @@ def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> Non
     # Twice the constant's form is twice the noise of a mean.
     for form, factor, found in ((1.0, 0.99, (0,)), (1.0, 1.01, ()), (2.0, 0.49, (0,)), (2.0, 0.51, ())):
         noise = NoiseLaw(np.diag([1.0, 1.0, 1.0, form]), factor * lost * math.sqrt(2) / 1.96)
-        assert exposed_columns(counted, 3.0, noise, look, 1000) == found
+        assert find_exposed(counted, 3.0, noise, look, 1000, explained=True).places == found
 
 
 def test_what_rows_on_one_side_take_from_a_mean_is_their_length_beyond() -> None:

@@ -9,14 +9,13 @@ table: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcov.arrays import Vector
+from dpcov.arrays import Matrix, Vector
 from dpcov.core import NoisyGram
-from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
+from dpcov.laws import LossLaw, NoiseLaw, least_resolved, rarely_exceeded
 from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import FAR, Counted, Restoration
 from dpcov.methods.whitening.tail import law_of_counts, lost_length
@@ -113,18 +112,68 @@ class Beyond:
         }
 
 
-def exposed_columns(
-    counted: Counted, radius: float, noise: NoiseLaw, look: NoisyGram | None, n_rows: int
-) -> Sequence[int]:
-    """Return the columns whose means the rows beyond may have moved by more than intervals tell.
+@dataclass(frozen=True, eq=False)
+class Exposed:
+    """Columns whose means the rows beyond may have moved by more than noise does.
+
+    Attributes
+    ----------
+    places : tuple of int
+        Which columns.
+    clearly : tuple of int
+        Those of them that have more of the far rows than noise would make it seem.
+    law : LossLaw, optional
+        How many rows lie beyond, and how far; None if no column is exposed.
+    """
+
+    places: tuple[int, ...] = ()
+    clearly: tuple[int, ...] = ()
+    law: LossLaw | None = None
+
+    def laws(self, forms: Matrix, radius: float, unit: float) -> tuple[LossLaw, ...]:
+        """Return what each column may have lost: any part of the rows beyond may be its own.
+
+        Parameters
+        ----------
+        forms : ndarray, shape (d, d)
+            The coordinates that were clipped, of which the constant's column is the last.
+        radius, unit : float
+            Where, and the root mean square of a coordinate.
+        """
+        if self.law is None:
+            return ()
+        # None of the rows are its own, or any part is: both are as likely. A sequence of irrational steps
+        # stands for independent draws: methods make no random numbers.
+        parts = np.maximum(2 * ((np.arange(len(self.law.rows)) + 0.5) * math.sqrt(3) % 1.0) - 1, 0.0)
+        law = replace(self.law, rows=parts * self.law.rows, radius=radius / unit)
+        located = []
+        for place in self.places:
+            # As long as a white unit vector is, in the table's columns.
+            along = np.zeros(len(forms) - 1)
+            along[place] = unit / float(np.linalg.norm(forms[:, place]))
+            located.append(replace(law, along=along))
+        return tuple(located)
+
+
+def find_exposed(
+    counted: Counted,
+    radius: float,
+    noise: NoiseLaw,
+    look: NoisyGram | None,
+    n_rows: int,
+    *,
+    explained: bool,
+) -> Exposed:
+    """Return the columns whose means the rows beyond may have moved by more than noise does.
 
     Along one direction and on one side, as those of a column of rain, k rows of v times the radius lower a
-    mean by ``k (v - 1/v) R / n`` in its direction; spread over all directions they take next to nothing, and
-    that is what intervals allow for. Whose rows they are is not known, as they are few. But they are the
-    furthest of the rows that the wrap asked about, and of these some columns have more than others.
+    mean by ``k (v - 1/v) R / n`` in its direction; spread over all directions they take next to nothing.
+    Whose rows they are is not known, as they are few. But they are the furthest of the rows that the wrap
+    asked about, and of these some columns have more than others.
 
     So columns are exposed if rows are seen beyond, if all of them along one column would move its mean
-    beyond its interval, and if this column has clearly more of the far rows than an even share.
+    beyond its interval, and if this column has more of the far rows than an even share: clearly more, unless
+    no law explains how many they are.
 
     Parameters
     ----------
@@ -138,14 +187,16 @@ def exposed_columns(
         Of the directions of far rows; None if nobody asked.
     n_rows : int
         Rows of the table.
+    explained : bool
+        Whether there are as many rows far beyond as a law of the tail expects.
     """
     if look is None or counted.rows <= _SEEN * counted.spread:
-        return ()
+        return Exposed()
     # A mean along a unit vector has noise of ``sigma |e| / sqrt 2``, e being the constant's form.
     end = _END * noise.sigma * float(np.linalg.norm(noise.inverse[-1])) / math.sqrt(2)
     law = law_of_counts(counted.rows, counted.far, counted.spread, FAR)
     if lost_length(law) * radius / n_rows <= end:
-        return ()
+        return Exposed()
     back = np.asarray(np.linalg.inv(look.lattice_map.matrix()), dtype=np.float64)
     # A direction of the table's own is one along which a row keeps its constant.
     constant = back[-1] / np.linalg.norm(back[-1])
@@ -155,7 +206,8 @@ def exposed_columns(
     moment = look.mean()
     along = np.einsum("ki,ij,kj->k", forms, moment, forms)
     even = float(np.vdot(own, moment)) / len(forms)
-    return tuple(int(place) for place in np.flatnonzero(along - even > _SEEN * look.sigma))
+    clearly = tuple(np.flatnonzero(along - even > _SEEN * look.sigma).tolist())
+    return Exposed(clearly if explained else tuple(np.flatnonzero(along > even).tolist()), clearly, law)
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:

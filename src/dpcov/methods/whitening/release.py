@@ -18,7 +18,7 @@ from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.claims import CONFIDENCE, UPPER, Beyond, exposed_columns, predicted_error
+from dpcov.methods.whitening.claims import CONFIDENCE, UPPER, Beyond, Exposed, find_exposed, predicted_error
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.restoration import (
     FAR,
@@ -90,17 +90,17 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     law = NoiseLaw(raising @ inverse, answer.sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration)
-    columns = (
-        exposed_columns(counted, room.radius, law, run.far_rows, run.n)
+    told = beyond.describe(restoration)
+    exposed = (
+        find_exposed(counted, room.radius, law, run.far_rows, run.n, explained=bool(told["explained"]))
         if has_constant and not run.contamination
-        else ()
+        else Exposed()
     )
     facts = {
         "predicted_error": error,
         "released_share": share,
         "radius": region.radius / white.unit,
-        "rows_beyond": beyond.describe(restoration)
-        | {"columns": [run.curator.columns[place] for place in columns]},
+        "rows_beyond": told | {"columns": [run.curator.columns[place] for place in exposed.clearly]},
         "correction": restoration.factor,
         "shrinkage": shrinkage,
         "heavy": [
@@ -109,6 +109,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         ],
     }
     losses = restoration.located_laws(raising @ inverse, run.d - has_constant)
+    losses += exposed.laws(forms, room.radius, white.unit)
     return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, losses)
 
 
