@@ -50,6 +50,7 @@ rivals:
 	$(VENV)-rivals/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(VENV)-rivals/bin/python benchmarks/flights.py
 	$(VENV)-rivals/bin/python benchmarks/real.py
+	$(VENV)-rivals/bin/python benchmarks/shelf.py
 
 # Figures of an earlier audit would hide that a check did not run.
 audit: $(VENV)/.ready
