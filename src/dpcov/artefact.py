@@ -260,7 +260,9 @@ def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> LossLa
     )
     if not (sound and min(numbers.values()) >= 0 and (along is None or len(along) == n_columns)):
         raise ValueError("its tail is not valid")
-    return LossLaw(rows, shape, spread, directions=_whole(stored["directions"]), along=along, **numbers)
+    # A law of a direction may come on top of others, and then has no directions of its own.
+    directions = 0 if along is not None and stored["directions"] == 0 else _whole(stored["directions"])
+    return LossLaw(rows, shape, spread, directions=directions, along=along, **numbers)
 
 
 def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:

@@ -90,14 +90,16 @@ class LossLaw:
     radius : float
         Where rows were clipped, relative to the root mean square of a white coordinate.
     directions : int
-        Among how many directions of the table the loss is spread.
+        Among how many directions of the table the loss is spread. 0 if it comes on top of what other laws say
+        of the same directions.
     evenness : float
         How evenly: the share of a direction is a gamma variable of this shape, and of mean 1.
     restored, restored_constant : float
         By what share the method has raised the second moment in these directions, and of the constant,
         to make up for the loss.
     along : ndarray, shape (number of columns,), optional
-        The only direction, if it is one, in the table's columns: as long as a white unit vector is there.
+        The only direction, if it is one, in the table's columns: as long as a white unit vector is there, or
+        as a row of length 1 where `radius` is measured if `directions` is 0.
         None if the rows lie in all directions that no other law is for.
     tilt : float
         How far `along` is off: the sine of an angle.

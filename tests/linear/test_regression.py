@@ -254,6 +254,29 @@ def test_a_target_below_the_noise_has_slopes_only_on_what_explains_it() -> None:
             assert r.regress("y", on=["b"]).coefficients.values[0] == pytest.approx(0, abs=0.02)
 
 
+def test_a_target_below_the_noise_may_be_explained_by_many_columns_together() -> None:
+    # Without a penalty eight columns that nearly agree follow the noise; with the best one they do not.
+    rng = np.random.default_rng(5)
+    common = rng.standard_normal((5_000, 1))
+    on = common + 0.1 * rng.standard_normal((5_000, 8))
+    rows = np.column_stack([0.25 * common, on])
+    made = make_release(rows, names=("y", *"abcdefgh"))
+    r = replace(made, noise=NoiseLaw(np.eye(10), 0.02))
+    with pytest.raises(dpcov.UnresolvedError):
+        r.regress("y", on=list("abcdefgh"), ridge=0)
+    fit = r.regress("y", on=list("abcdefgh"))
+    assert fit.ridge == r.regress("y", on=list("abcdefgh"), ridge="auto").ridge > 0
+    assert np.var(rows[:, 0] - fit.predict(rows[:, 1:])) < 0.2 * rows[:, 0].var()
+
+
+def test_a_column_of_clipped_rows_under_a_penalty_has_a_note() -> None:
+    rows = standard_rows()
+    rows[:, 0] = 3 * rows[:, 2] + rows[:, 0]
+    fit = flat_release(rows, 0.15, hidden=5.0).regress("y", on=["b"], ridge="auto")
+    assert 0 < fit.ridge < np.inf
+    assert any(note.startswith("b may rest on a few rows") for note in fit.coefficients.notes)
+
+
 def test_a_column_of_clipped_rows_has_no_slope_unless_a_ridge_is_given() -> None:
     # b is far above the noise, but rows far beyond the region may have had all that was released of it: in
     # the table it may be a hundred times as long, and its slope would predict a hundred times too much.

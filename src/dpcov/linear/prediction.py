@@ -119,6 +119,11 @@ class Prediction:
         best = int(np.argmax(expected))
         return float([0.0, *_PENALTIES][best]) if expected[best] > 0 else math.inf
 
+    @property
+    def beats_the_mean(self) -> bool:
+        """Whether under the best penalty predictions are better than the mean at the worst."""
+        return math.isfinite(self.best_ridge) and self.outlook(self.best_ridge).r_squared > 0
+
     def outlook(self, ridge: float) -> Outlook:
         """Return what to expect of the coefficients under a penalty."""
         slopes, inverse = self._solve(ridge)

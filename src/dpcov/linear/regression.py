@@ -198,8 +198,8 @@ def _choose_penalty(
     far beyond the region had at most twice what was released; if there is none, all that stand above the
     noise, with a note.
 
-    Of a target below the noise nothing is known but how small it is. Unless these columns explain it
-    clearly, slopes would be made of noise alone.
+    A target may be below the noise. Unless these columns explain it clearly under the best penalty, slopes
+    would be made of noise alone.
     """
     noise = questions.noise
     if ridge is None and noise is None:
@@ -225,12 +225,11 @@ def _choose_penalty(
     if not kept.any():
         return none
     prediction = Prediction(questions, noise, [chosen[i] for i in np.flatnonzero(kept)], goal)
-    best = prediction.best_ridge if ridge == _AUTO else 0.0
-    is_lost = sizes[goal] <= above_noise * units[goal]
-    if is_lost and math.isfinite(best) and prediction.outlook(best).r_squared <= 0:
+    if sizes[goal] <= above_noise * units[goal] and not prediction.beats_the_mean:
         if ridge is None:
             questions.refuse_unresolved([goal], "The regression", _ADVICE_FOR_TARGET)
         return none
+    best = prediction.best_ridge if ridge == _AUTO else 0.0
     left_out = np.arange(len(chosen)) if math.isinf(best) else np.flatnonzero(~kept)
     return _Penalty(best, tuple(map(int, left_out)), prediction)
 
@@ -241,10 +240,12 @@ def _notes(questions: Questions, chosen: list[int], penalty: _Penalty) -> list[s
         return ["No slopes stand above the noise: all are left at 0."]
     kept = [place for i, place in enumerate(chosen) if i not in penalty.left_out]
     instead = f"Without a ridge slopes would follow the noise: one of {penalty.ridge:.3g} was taken."
+    # A penalty lifts combinations above the noise, but no column of clipped rows out of doubt.
+    doubtful = [f"{found.describe()}." for place in kept for found in questions.find_unresolved([place])]
     return [
         *([instead] if penalty.stands_in else []),
         *(f"{_why_left_out(questions, chosen[i])}: its slope is left at 0." for i in penalty.left_out),
-        *_unresolved_notes(questions, kept, penalty.ridge),
+        *(_unresolved_notes(questions, kept, penalty.ridge) or doubtful),
     ]
 
 

@@ -260,13 +260,15 @@ class LossDraws:
                 along.append(lost - law.restored)
                 beside.append(2 * law.tilt * lost * rng.standard_normal(draws))
                 across.append(2 * lopsided)
+        # Directions whose losses are those of no other law.
+        self._apart = np.array([law.directions > 0 for law in laws if law.along is not None], dtype=np.bool_)
         self._along, self._beside, self._across = (
             np.reshape(rows, (-1, draws)) for rows in (along, beside, across)
         )
 
     def missing(self, response: Response) -> Array:
         """Return what each answer is too small by, one column a draw."""
-        trace, squares = _elsewhere(response)
+        trace, squares = _elsewhere(response, self._apart)
         # The eigenvalues of a Q of rank 2, from its trace and norm.
         gap = np.sqrt(np.maximum(2 * squares - trace**2, 0.0))[:, None]
         own = (trace[:, None] + gap) / 2 * self._first + (trace[:, None] - gap) / 2 * self._second
@@ -294,7 +296,7 @@ class LossDraws:
         scale = math.sqrt(np.square(draws).mean()) or 1.0
         angles = np.linspace(0.0, math.pi / 2, _ANGLES)
         shifts = np.outer(np.sin(angles), draws / scale)
-        lost = np.sqrt(_elsewhere(response)[1] / 2) * scale
+        lost = np.sqrt(_elsewhere(response, self._apart)[1] / 2) * scale
         centre = np.zeros_like(lost)
         if response.along is not None and response.beside is not None:
             centre = response.along @ self._along.mean(axis=1)
@@ -351,13 +353,17 @@ def _losses_along(rng: np.random.Generator, law: LossLaw, draws: int) -> Array:
     return rng.permutation(sums, axis=1)
 
 
-def _elsewhere(response: Response) -> tuple[Array, Array]:
-    """Return the trace and the squared norm of Q among directions that are not heavy."""
+def _elsewhere(response: Response, apart: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return the trace and the squared norm of Q among directions that are not heavy.
+
+    `apart` tells which of the located directions are.
+    """
     if response.along is None or response.beside is None:
         return response.trace, response.own
-    squares = np.square(response.along) + 2 * np.square(response.beside)
+    along, beside = response.along[..., apart], response.beside[..., apart]
+    squares = np.square(along) + 2 * np.square(beside)
     return (
-        response.trace - response.along.sum(axis=-1),
+        response.trace - along.sum(axis=-1),
         np.maximum(response.own - squares.sum(axis=-1), 0.0),
     )
 

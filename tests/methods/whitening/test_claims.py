@@ -203,19 +203,20 @@ def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
 
 def test_the_laws_of_exposed_columns_take_none_or_any_part_of_the_rows_beyond() -> None:
     found = find(Counted(60.0, 20.0, 4.0), look_at_far_rows([39.0, 37.0, 14.0, 500.0]))
-    # In clipped coordinates the first column is 5 long, and a coordinate has a root mean square of 2.
     forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-    (law,) = found.laws(forms, 6.0, 2.0)
+    (law,) = found.laws(forms, 6.0)
     assert law.along is not None
-    np.testing.assert_allclose(law.along, [0.4, 0, 0])
-    assert law.radius == 3
+    # The look's coordinates are those of the columns: the far rows of the first lie along it alone. In
+    # clipped coordinates it is 5 long.
+    np.testing.assert_allclose(law.along, [0.2, 0, 0])
     # A row at the radius is as long there as it was clipped to.
     assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
+    assert law.directions == 0
     assert found.law is not None
     parts = law.rows / found.law.rows
     assert (parts == 0).mean() == pytest.approx(0.5, abs=0.05)
     np.testing.assert_allclose(np.quantile(parts[parts > 0], [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.05)
-    assert Exposed().laws(forms, 6.0, 2.0) == ()
+    assert Exposed().laws(forms, 6.0) == ()
 
 
 def test_intervals_allow_for_rain_that_was_clipped() -> None:
@@ -227,8 +228,8 @@ def test_intervals_allow_for_rain_that_was_clipped() -> None:
     rows = np.column_stack([rng.normal(size=(n, 5)), rain])
     for seed in range(12):
         made = dpcov.release(rows, rho=0.02, rng=np.random.default_rng(seed), progress=False)
-        law = made.losses[: -len(made.diagnostics["rows_beyond"]["columns"]) or None]
-        for place, asked in enumerate((made, replace(made, losses=law))):
+        without = tuple(law for law in made.losses if law.along is None or law.directions)
+        for place, asked in enumerate((made, replace(made, losses=without))):
             lower, upper = (float(end[0]) for end in asked.mean(["x5"]).interval())
             held[place, seed] = lower <= rain.mean() <= upper
     assert held[0].sum() >= 8, held

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import dpcov
 from dpcov.methods.whitening import columns as step
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.columns import are_asked, standardise
+from dpcov.methods.whitening.run import Run
 
 BOUNDS = {"age": dpcov.number(20, 100), "income": dpcov.number(0, 4e6), "height": dpcov.number()}
 
@@ -120,6 +122,25 @@ def test_a_column_keeps_its_scale_if_nothing_is_left_for_its_centre(monkeypatch:
     forms = standardise(start_run(rows, constant=True))
     np.testing.assert_allclose(forms[:2, :2], np.diag(np.diag(forms[:2, :2])))
     assert 1 / forms[0, 0] == pytest.approx(51, rel=0.5)
+
+
+@pytest.mark.parametrize(("centre", "kept"), [(2013.0, True), (1.0, False)])
+def test_a_centre_that_the_budget_cuts_short_stays_where_it_is(
+    centre: float, *, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Rows came closer in each round, and nobody knows whether they have one value: if it is 1, it is that of
+    # a 0/1 column with few zeros.
+    sizes, left = iter((centre, centre / 20, centre / 400)), iter((1.0, 0.8, 0.6, 0.6))
+
+    def look(_run: object, _columns: object) -> list[SimpleNamespace]:
+        return [SimpleNamespace(found=True, size=next(sizes), zero_share=0.0, unseen_share=0.25)]
+
+    monkeypatch.setattr(Run, "left", property(lambda _run: next(left)))
+    monkeypatch.setattr(step, "_look", look)
+    monkeypatch.setattr(step, "_move", lambda _run, columns: [replace(columns[0], centre=centre)])
+    forms = standardise(start_run(np.full((1_000, 1), centre), constant=True))
+    assert -forms[0, 1] / forms[0, 0] == pytest.approx(centre)
+    assert 1 / forms[0, 0] == pytest.approx(centre / 400 if kept else centre / 2)
 
 
 def test_bounds_of_all_columns_save_what_asking_would_cost() -> None:

@@ -9,7 +9,7 @@ table: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,6 +32,9 @@ _SEEN = 2.0
 
 _END = 1.96
 """Standard deviations from the middle of a normal 95% interval to its end."""
+
+_MOST_EXPOSED = 8
+"""Columns whose intervals allow for rows beyond: the laws of more would take too much memory."""
 
 _OUTWEIGHED = 1.0
 """What clipping may have taken from a variance, as a part of what it left. Beyond, the upper half of an
@@ -119,40 +122,39 @@ class Exposed:
     Attributes
     ----------
     places : tuple of int
-        Which columns.
+        Which columns, those with most of the far rows first.
     clearly : tuple of int
-        Those of them that have more of the far rows than noise would make it seem.
+        Those that have more of the far rows than noise would make it seem.
+    directions : ndarray, shape (d, number of places)
+        Where the far rows of each lie, in the table's columns.
     law : LossLaw, optional
-        How many rows lie beyond, and how far; None if no column is exposed.
+        How many rows lie beyond, and how far; None if nobody can tell.
     """
 
     places: tuple[int, ...] = ()
     clearly: tuple[int, ...] = ()
+    directions: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     law: LossLaw | None = None
 
-    def laws(self, forms: Matrix, radius: float, unit: float) -> tuple[LossLaw, ...]:
+    def laws(self, forms: Matrix, radius: float) -> tuple[LossLaw, ...]:
         """Return what each column may have lost: any part of the rows beyond may be its own.
 
         Parameters
         ----------
         forms : ndarray, shape (d, d)
             The coordinates that were clipped, of which the constant's column is the last.
-        radius, unit : float
-            Where, and the root mean square of a coordinate.
+        radius : float
+            Where.
         """
         if self.law is None:
             return ()
         # None of the rows are its own, or any part is: both are as likely. A sequence of irrational steps
         # stands for independent draws: methods make no random numbers.
         parts = np.maximum(2 * ((np.arange(len(self.law.rows)) + 0.5) * math.sqrt(3) % 1.0) - 1, 0.0)
-        law = replace(self.law, rows=parts * self.law.rows, radius=radius / unit)
-        located = []
-        for place in self.places:
-            # As long as a white unit vector is, in the table's columns.
-            along = np.zeros(len(forms) - 1)
-            along[place] = unit / float(np.linalg.norm(forms[:, place]))
-            located.append(replace(law, along=along))
-        return tuple(located)
+        # On top of what other laws say of all directions.
+        law = replace(self.law, rows=parts * self.law.rows, radius=radius, directions=0)
+        units = self.directions / np.linalg.norm(forms @ self.directions, axis=0)
+        return tuple(replace(law, along=along) for along in units[:-1].T)
 
 
 def find_exposed(
@@ -206,8 +208,10 @@ def find_exposed(
     moment = look.mean()
     along = np.einsum("ki,ij,kj->k", forms, moment, forms)
     even = float(np.vdot(own, moment)) / len(forms)
-    clearly = tuple(np.flatnonzero(along - even > _SEEN * look.sigma).tolist())
-    return Exposed(clearly if explained else tuple(np.flatnonzero(along > even).tolist()), clearly, law)
+    clearly = np.flatnonzero(along - even > _SEEN * look.sigma)
+    places = clearly if explained else np.flatnonzero(along > even)
+    most = places[np.argsort(-along[places], kind="stable")][:_MOST_EXPOSED]
+    return Exposed(tuple(most.tolist()), tuple(clearly.tolist()), back @ forms[most].T, law)
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:

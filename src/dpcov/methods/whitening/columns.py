@@ -106,6 +106,10 @@ def _told(run: Run) -> dict[int, _Column]:
 def _centre(run: Run, scaled: list[_Column], zero_shares: list[float]) -> dict[int, _Column]:
     """Move the centres of columns to their rows, and their scales with them.
 
+    Rows that come closer without end have the same value, and the others were too few to be seen. They are
+    taken to be as far from that value as zero is. If the budget ends it, nobody knows: a column keeps its
+    last centre and scale, unless the value may be 1.
+
     Parameters
     ----------
     run : Run
@@ -131,12 +135,18 @@ def _centre(run: Run, scaled: list[_Column], zero_shares: list[float]) -> dict[i
         known |= {after.place: after for _, after in found}
         moving = [after for before, after in found if after.scale < c.CLOSER * before.scale]
         unseen = looks[0].unseen_share
-    # Rows that come closer without end have the same value, and the others were too few to be seen. They are
-    # taken to be as far from that value as zero is.
     first = {column.place: column.scale for column in scaled}
+    ended = run.left >= (1 + c.KEPT_IN_THE_DARK) / 2
     return known | {
-        column.place: replace(column, scale=first[column.place] * math.sqrt(unseen)) for column in moving
+        column.place: replace(column, scale=first[column.place] * math.sqrt(unseen))
+        for column in moving
+        if ended or _may_be_one(column)
     }
+
+
+def _may_be_one(column: _Column) -> bool:
+    """Whether most values may be 1: those of a 0/1 column with few zeros, the most common of its kind."""
+    return abs(column.centre - 1) <= 2 * column.scale
 
 
 def _is_mostly_zero(zero_or_missing: float, missing: float) -> bool:

@@ -137,7 +137,7 @@ class NormLook:
     def _is_bulk(self, rows: float, width: int, others: float) -> bool:
         """Whether so many rows in so many bins are more than noise; `others` of all rows are not zero.
 
-        Of an empty column noise shows a bulk of any size once in 2,000 looks. A doubtful one has no more rows
+        Of an empty column noise shows a bulk of any size once in 1,200 looks. A doubtful one has no more rows
         than are not zero, up to the noise of its counts and of that of zeros.
         """
         height = rows / (math.sqrt(width) * self._sigma)

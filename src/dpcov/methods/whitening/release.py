@@ -109,7 +109,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
         ],
     }
     losses = restoration.located_laws(raising @ inverse, run.d - has_constant)
-    losses += exposed.laws(forms, room.radius, white.unit)
+    losses += exposed.laws(forms, room.radius)
     return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, losses)
 
 
@@ -131,8 +131,9 @@ def count_beyond(run: Run, forms: Matrix, radius: float, unit: float) -> tuple[R
     """Return the queries for the numbers of rows beyond the region and far beyond it.
 
     Their map has the integers of that for the Gram matrix, so that a scan maps the rows once. What the rows
-    far beyond may hide is bounded by their number and its noise. In a short table the noise alone would be
-    more than what most columns have of a variance: there they cost more.
+    far beyond may hide is bounded by their number and its noise. Where the noise alone would be a large part
+    of what most columns have of a variance, as in short tables, they cost more. Of outliers, which lie beyond
+    on purpose, nothing is claimed.
 
     Parameters
     ----------
@@ -141,14 +142,19 @@ def count_beyond(run: Run, forms: Matrix, radius: float, unit: float) -> tuple[R
     forms : ndarray, shape (d, d)
         The coordinates of the region.
     radius, unit : float
-        How far it reaches, and the root mean square of a coordinate.
+        How far it reaches, and the root mean square of a coordinate; infinite if nothing rests on what the
+        rows may hide.
     """
     # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
     grid = LogNormGrid(lowest=0, highest=1, halves=1)
     first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
     least = run.look_of(c.COUNT_SHARE)
     # A count for this share has a standard deviation of ``1 / sqrt(2 share rho)`` rows.
-    wanted = (UPPER * (radius / unit) ** 2 / (c.HIDDEN_BY_NOISE * run.n)) ** 2 / (2 * run.rho)
+    wanted = (
+        0.0
+        if run.contamination
+        else (UPPER * (radius / unit) ** 2 / (c.HIDDEN_BY_NOISE * run.n)) ** 2 / (2 * run.rho)
+    )
     rho = run.part(min(max(least, min(wanted, c.MOST_FOR_A_COUNT)), run.left / 8))
     mapped = run.map(forms)
     lattice_map = replace(mapped, scale=mapped.scale * radius)

@@ -88,7 +88,7 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
     """Release within the radius that was told; if the count of rows beyond refutes it, as without it."""
     region = Region(math.sqrt(told.squared_radius()) * white.unit)
     allowed = told.tail_share(run.n) * run.n
-    counted = run.curator.ask(count_beyond(run, white.rows, region.radius, white.unit)[0])
+    counted = run.curator.ask(count_beyond(run, white.rows, region.radius, math.inf)[0])
     beyond, spread = float(counted.count), math.sqrt(float(counted.variance))
     if beyond - _SURE * spread > allowed:
         words = (
