@@ -36,6 +36,7 @@ from figures_methods import (
     flights_intervals,
     gaps_gain,
     laplace_timing,
+    rain_held,
     rare_setting,
     rare_table,
     release_costs,
@@ -375,7 +376,7 @@ def measured() -> dict[str, str]:
         outliers_table, outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one, guess_at_three,
         guess_table, officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, rare_setting,
-        rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, validated_coinpress,
+        rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, rain_held, validated_coinpress,
         validated_exponential, validated_revisited, real_peers, real_refusals, real_claims, shelf_table,
         where_table, where_left, constants_table, constants_summary, accuracy_runs, flights_runs,
     )  # fmt: skip

@@ -210,6 +210,12 @@ def aggregate_runs() -> str:
     )
 
 
+def rain_held() -> str:
+    """Return how often the interval of the mean rain of a pairwise release of the weather holds."""
+    found = results("gaps").query("question == 'mean' and bounds == 'none'").set_index(["missing", "column"])
+    return f"{found.loc[('pairwise', 'precip'), 'held']:.0%}"
+
+
 def gaps_gain() -> str:
     """Return what a pairwise release of the weather gains over complete rows, and what it does not hold."""
     found = results("gaps").query("question == 'mean' and bounds == 'none'").set_index(["missing", "column"])
