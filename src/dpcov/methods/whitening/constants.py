@@ -32,10 +32,10 @@ LEAST_FOR_COLUMNS, ENOUGH_FOR_COLUMNS = 0.001, 0.03
 
 MOST_FOR_COLUMNS, MOST_FOR_COLUMNS_TOLD = 0.12, 0.06
 """Or for at most the first where only that brings the noise below ``n / 20`` (`ROWS_OF_A_BULK`); columns are
-not asked about beyond, or beyond the second if all have public bounds. A table whose columns stay in their own
-units is as good as lost: one of 496 rows was off 8 times as much as an oracle, and 1.3 times with 5% for each
-round. Of 489 due regressions on the shelf's tables for tuning 47 were refused at epsilon 1 with 6%, and 44 with
-12%.
+not asked about beyond, or beyond the second if all have public bounds. A table whose columns stay in their
+own units is as good as lost: one of 496 rows was off 8 times as much as an oracle, and 1.3 times with 5% for
+each round. Of 489 due regressions on the shelf's tables for tuning 47 were refused at epsilon 1 with 6%, and
+44 with 12%.
 
 `ROWS_OF_A_COLUMN` was chosen on four tables of few rows (gpa2, movies with a budget, wagepan and airfare of
 `benchmarks/real.py`, at epsilon 1). Of their 120 regressions 8 were refused with ``n / 28`` and 2%, and none
