@@ -40,7 +40,7 @@ def small_release() -> dpcov.Release:
     made = make_release(
         make_rows(),
         names=("a", 'quoted "b", with a comma', "line\nbreak", "Größe"),
-        losses=(spread, along),
+        losses=(spread, along, replace(along, directions=0)),
     )
     charges = (
         Charge("first", PrivacyCost(Fraction(1, 3))),
