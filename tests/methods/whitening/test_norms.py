@@ -136,7 +136,7 @@ def test_noise_far_beyond_a_column_is_not_taken_for_its_rows(
 
 def test_noise_alone_is_no_wide_bulk() -> None:
     looks = [NormLook(counts(np.zeros(3_000), column_grid(wide=True), 150, seed)) for seed in range(400)]
-    # Both tests of 880 bins: once in 2,000 looks; 6 of 400 happen once in 10^7.
+    # Five tests of 880 bins: once in 1,200 looks; 6 of 400 happen once in 10^6.
     assert sum(look.found for look in looks) < 6
 
 

@@ -121,18 +121,19 @@ class Exposed:
 
     Attributes
     ----------
-    places : tuple of int
-        Which columns, those with most of the far rows first.
     clearly : tuple of int
-        Those that have more of the far rows than noise would make it seem.
+        Which columns have more of the far rows than noise would make it seem.
+    places : tuple of int
+        Which may have more, those with most first; none if a law of the tail explains how many rows lie
+        beyond. Intervals follow that law then.
     directions : ndarray, shape (d, number of places)
-        Where the far rows of each lie, in the table's columns.
+        Where the far rows of each of these lie, in the table's columns.
     law : LossLaw, optional
         How many rows lie beyond, and how far; None if nobody can tell.
     """
 
-    places: tuple[int, ...] = ()
     clearly: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
     directions: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     law: LossLaw | None = None
 
@@ -174,8 +175,8 @@ def find_exposed(
     asked about, and of these some columns have more than others.
 
     So columns are exposed if rows are seen beyond, if all of them along one column would move its mean
-    beyond its interval, and if this column has more of the far rows than an even share: clearly more, unless
-    no law explains how many they are.
+    beyond its interval, and if this column has clearly more of the far rows than an even share. If no law
+    explains how many they are, intervals allow for them along every column that has more at all.
 
     Parameters
     ----------
@@ -208,10 +209,12 @@ def find_exposed(
     moment = look.mean()
     along = np.einsum("ki,ij,kj->k", forms, moment, forms)
     even = float(np.vdot(own, moment)) / len(forms)
-    clearly = np.flatnonzero(along - even > _SEEN * look.sigma)
-    places = clearly if explained else np.flatnonzero(along > even)
-    most = places[np.argsort(-along[places], kind="stable")][:_MOST_EXPOSED]
-    return Exposed(tuple(most.tolist()), tuple(clearly.tolist()), back @ forms[most].T, law)
+    clearly = tuple(np.flatnonzero(along - even > _SEEN * look.sigma).tolist())
+    if explained:
+        return Exposed(clearly)
+    order = np.argsort(-along, kind="stable")[:_MOST_EXPOSED]
+    places = order[along[order] > even]
+    return Exposed(clearly, tuple(places.tolist()), back @ forms[places].T, law)
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:
