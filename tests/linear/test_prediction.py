@@ -121,4 +121,4 @@ def test_noise_that_may_hide_variance_counts() -> None:
 
 
 def test_an_outlook_adds_up() -> None:
-    assert Outlook(0.5, 0.1, 0.2, 0.05, 0.0).r_squared == pytest.approx(0.15)
+    assert Outlook(0.5, 0.1, 0.2, 0.05).r_squared == pytest.approx(0.15)

@@ -58,18 +58,12 @@ class Outlook:
         What they lose at most to it, if every direction varies as much as noise and clipped rows may hide.
     intercept : float
         What the error of the intercept costs, on average.
-    clipped : float
-        What clipped rows may have of `explained`. Let them have a share p of the variance of the predictions
-        and q of the target's at most. By Cauchy and Schwarz they add at most ``2 sqrt(p q explained)`` to
-        twice the covariance of the two. If that is less than all of it, which is so above ``4 p q``, the
-        other rows are predicted better than by the mean.
     """
 
     explained: float
     followed: float
     misled: float
     intercept: float
-    clipped: float
 
     @property
     def r_squared(self) -> float:
@@ -102,7 +96,6 @@ class Prediction:
         relative, forms = part / np.outer(spread, spread), forms / spread[:, None]
         self._noise = noise
         self._gram = forms @ forms.T
-        self._relative = relative
         self._with_target = relative[:size, size]
         values, self._vectors = np.linalg.eigh(relative[:size, :size])
         self._values = np.maximum(values, 0.0)
@@ -131,7 +124,6 @@ class Prediction:
         noise, residual, spread = self._noise_of(slopes)
         unseen = rarely_exceeded(size) * noise_norm(size, sigma) + self._noise.hidden
         widened = self._predictors + unseen * self._gram[:size, :size]
-        target = np.eye(size + 1)[size]
         with_constant, constant = self._constant
         intercept = sigma**2 / 2 * (spread * constant + float(residual @ with_constant) ** 2)
         return Outlook(
@@ -142,7 +134,6 @@ class Prediction:
             if self._least + ridge > _ZERO
             else math.inf,
             intercept=intercept,
-            clipped=4 * self._clipped_share(np.append(slopes, 0.0)) * self._clipped_share(target),
         )
 
     @cached_property
@@ -153,12 +144,6 @@ class Prediction:
         """Return the expected R squared under a penalty, up to the intercept's part."""
         slopes, inverse = self._solve(ridge)
         return self._explained(slopes) - 2 * float(np.vdot(inverse, self._noise_of(slopes)[0]))
-
-    def _clipped_share(self, form: Array) -> float:
-        """Return which share of the variance of a combination clipped rows have at most."""
-        variance = float(form @ self._relative @ form)
-        clipped = self._noise.hidden * float(form @ self._gram @ form)
-        return min(clipped / variance, 1.0) if variance > 0 else 1.0
 
     def _solve(self, ridge: float) -> tuple[Array, Array]:
         penalised = self._values + ridge

@@ -313,8 +313,4 @@ def _doubts(r_squared: Answer, outlook: Outlook, target: str) -> list[str]:
     lowest = float(r_squared.interval().lower[0]) - outlook.followed - outlook.misled - outlook.intercept
     if lowest <= 0:
         return [f"These columns may explain nothing of {target}: predictions may be worse than its mean."]
-    if outlook.explained <= outlook.clipped:
-        return [
-            "R squared may come from a few clipped rows alone: for all others, the mean may predict better."
-        ]
     return []
