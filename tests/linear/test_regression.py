@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -277,21 +278,40 @@ def test_a_column_of_clipped_rows_under_a_penalty_has_a_note() -> None:
     assert any(note.startswith("b may rest on a few rows") for note in fit.coefficients.notes)
 
 
+LEFT_OUT = "b may rest on a few rows that were clipped: its slope is left at 0."
+
+
 def test_a_column_of_clipped_rows_has_no_slope_unless_a_ridge_is_given() -> None:
-    # b is far above the noise, but rows far beyond the region may have had all that was released of it: in
+    # b is far above the noise, but rows far beyond the region may have had twice what was released of it: in
     # the table it may be a hundred times as long, and its slope would predict a hundred times too much.
     rows = standard_rows()
     rows[:, 2] *= 0.1
     rows[:, 0] += 30 * rows[:, 2]
-    for hidden, is_left_out in ((0.0102, True), (0.0098, False)):
+    for hidden, is_left_out in ((0.0202, True), (0.0198, False)):
         r = flat_release(rows * np.array([1, 1, 0.1 / rows[:, 2].std(), 1]), 1e-6, hidden=hidden)
-        left_out = ("b may rest on a few rows that were clipped: its slope is left at 0.",)
         for ridge in (None, "auto"):
             fit = r.regress("y", on=["a", "b"], ridge=ridge)
             assert bool(fit.coefficients.values[1] == 0) is is_left_out
-            assert (fit.coefficients.notes[:1] == left_out) is is_left_out
+            assert (fit.coefficients.notes[0] == LEFT_OUT) is is_left_out
+            assert fit.coefficients.notes[0].startswith("b may rest on a few rows that were clipped")
             assert fit.coefficients.values[0] == pytest.approx(1, abs=0.1)
         assert r.regress("y", on=["a", "b"], ridge=0).coefficients.values[1] == pytest.approx(30, rel=0.05)
+
+
+@pytest.mark.parametrize(("added", "pays"), [(0.016, False), (0.024, True)])
+def test_a_column_that_is_not_resolved_beside_others_has_to_pay(added: float, *, pays: bool) -> None:
+    # a and b are made exactly uncorrelated with each other and with what neither explains.
+    columns = np.random.default_rng(4).standard_normal((5000, 3))
+    columns = np.linalg.qr(columns - columns.mean(axis=0))[0] * math.sqrt(5000)
+    rest, a, b = columns.T
+    y = math.sqrt(0.3) * a + math.sqrt(added) * b + math.sqrt(0.7 - added) * rest
+    for hidden, is_resolved in ((0.0102, False), (0.0098, True)):
+        r = flat_release(np.column_stack([y, a, 0.1 * b]), 1e-6, hidden=hidden)
+        for ridge in (None, "auto"):
+            fit = r.regress("y", on=["a", "b"], ridge=ridge)
+            assert bool(fit.coefficients.values[1] == 0) is not (pays or is_resolved)
+            assert (LEFT_OUT in fit.coefficients.notes) is not (pays or is_resolved)
+            assert bool(fit.coefficients.notes) is not is_resolved
 
 
 def test_if_no_column_is_resolved_those_that_may_have_lost_half_are_taken_or_else_all() -> None:

@@ -108,7 +108,7 @@ class Prediction:
     @cached_property
     def best_ridge(self) -> float:
         """The penalty of least expected error on the raw rows; infinite if no other beats the mean."""
-        expected = [self._gain(float(penalty)) for penalty in (0.0, *_PENALTIES)]
+        expected = [self.expected_r_squared(float(penalty)) for penalty in (0.0, *_PENALTIES)]
         best = int(np.argmax(expected))
         return float([0.0, *_PENALTIES][best]) if expected[best] > 0 else math.inf
 
@@ -140,8 +140,8 @@ class Prediction:
     def _predictors(self) -> Array:
         return np.asarray((self._vectors * self._values) @ self._vectors.T)
 
-    def _gain(self, ridge: float) -> float:
-        """Return the expected R squared under a penalty, up to the intercept's part."""
+    def expected_r_squared(self, ridge: float) -> float:
+        """Return the expected R squared on the raw rows under a penalty, up to the intercept's part."""
         slopes, inverse = self._solve(ridge)
         return self._explained(slopes) - 2 * float(np.vdot(inverse, self._noise_of(slopes)[0]))
 
