@@ -40,9 +40,9 @@ _PAYING = 0.02
 
 Two releases each of tables for tuning (those of ``benchmarks/shelf.py`` at epsilon 0.3, 1 and 3, and seeds
 21000 to 21119 of ``benchmarks/world.py``) had 189 regressions that depend on it. Where such columns seemed to
-add less, in 102, they made R squared on the raw rows better by 0.05 or more in none and worse in five, four of
-these by more than 2. Where they seemed to add more, in 87, it was better in 49 and worse in four, by 0.11 at
-most.
+add less, in 102, they made R squared on the raw rows better by 0.05 or more in none and worse in five, four
+of these by more than 2. Where they seemed to add more, in 87, it was better in 49 and worse in four, by 0.11
+at most.
 """
 
 _AUTO = "auto"
