@@ -302,3 +302,41 @@ def test_models_of_such_a_column_carry_its_note_too() -> None:
     found = principal_components(asked, None, None, standardize=False, sampling=False)
     for answer in (found.variances, found.explained, found.directions, found.loadings):
         assert answer.notes == ("age may be off.",)
+
+
+def test_a_column_that_may_rest_on_clipped_rows_is_answered_with_a_note() -> None:
+    # Of delta's variance, clipped rows may have all. It stands far above the noise all the same.
+    rows = make_rows()
+    rows /= rows.std(axis=0)
+    rows[:, 3] *= 0.1
+    made = make_release(rows, names=NAMES)
+    note = (
+        "delta may rest on a few rows that were clipped, or on rounding: it may vary much more or less than"
+    )
+    for sigma, is_below_noise in ((1e-6, False), (0.02, True)):
+        r = replace(made, noise=NoiseLaw(np.eye(5), sigma, hidden=0.012))
+        correlation, components = r.correlation(), r.pca()
+        known = np.arange(4) < 3 if is_below_noise else np.ones(4, dtype=np.bool_)
+        raw = np.where(np.outer(known, known), np.corrcoef(rows.T), math.nan)
+        np.testing.assert_allclose(correlation.values, raw)
+        assert components.columns == tuple(np.array(NAMES)[known])
+        assert r.spectrum().columns == components.columns
+        said = "delta is below the noise" if is_below_noise else note
+        assert correlation.notes[0].startswith(said)
+        if is_below_noise:
+            for ask in (r.precision, r.partial_correlation):
+                with pytest.raises(dpcov.UnresolvedError, match="delta is below the noise"):
+                    ask()
+        else:
+            np.testing.assert_allclose(r.precision().values, np.linalg.inv(np.cov(rows.T, bias=True)))
+            noted = (
+                r.precision(),
+                r.partial_correlation(),
+                components.variances,
+                components.directions,
+                r.spectrum().eigenvalues,
+            )
+            assert all(note in "\n".join(answer.notes) for answer in noted)
+        # A map has no notes.
+        with pytest.raises(dpcov.UnresolvedError, match="delta"):
+            r.whiten()

@@ -55,7 +55,7 @@ def principal_components(
     shown = min(wanted, len(chosen))
     found = _Eigen(questions, chosen, standardize=standardize)
     labels, names = [f"PC{i + 1}" for i in range(shown)], questions.names(chosen)
-    exposed = questions.find_exposed(chosen)
+    doubts = questions.describe_doubts(chosen)
     notes = [f"Left out, because each is below the noise by itself: {lost}."] if left_out else []
     places = np.arange(shown)
     return Components(
@@ -71,7 +71,7 @@ def principal_components(
             found.response.select(places),
             sampling=sampling,
             limits=(0.0, math.inf),
-            notes=[*notes, *exposed],
+            notes=[*notes, *doubts],
         ),
         explained=questions.answer(
             "shares of the variance",
@@ -80,7 +80,7 @@ def principal_components(
             found.of_shares().select(places),
             sampling=sampling,
             limits=(0.0, 1.0),
-            notes=exposed,
+            notes=doubts,
         ),
         directions=questions.answer(
             "directions of the principal components",
@@ -89,7 +89,7 @@ def principal_components(
             partial(found.of_directions, shown),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=[*_equal_pairs(found.gaps, found.noise, shown), *exposed],
+            notes=[*_equal_pairs(found.gaps, found.noise, shown), *doubts],
         ),
         loadings=questions.answer(
             "loadings of the principal components",
@@ -98,7 +98,7 @@ def principal_components(
             partial(found.of_loadings, shown),
             sampling=sampling,
             limits=(-1.0, 1.0) if standardize else (-math.inf, math.inf),
-            notes=exposed,
+            notes=doubts,
         ),
     )
 
@@ -128,6 +128,7 @@ def spectrum(questions: Questions, *, sampling: bool) -> Spectrum:
         found.response,
         sampling=sampling,
         limits=(0.0, math.inf),
+        notes=questions.describe_doubts(chosen),
     )
     return Spectrum(questions.names(chosen), eigenvalues, found.floor)
 

@@ -163,7 +163,7 @@ class PairwiseQuestions(Questions):
         values = np.where(np.diag(self.pairs.lost), math.nan, np.diag(self._covariance))[chosen]
         found = self.answer(
             "variance", values, [self.names(chosen)], self.geometry.of_variances(chosen),
-            sampling=False, limits=(0.0, math.inf), notes=self._lost_columns(chosen),
+            sampling=False, limits=(0.0, math.inf), notes=self.describe_doubts(chosen),
         )  # fmt: skip
         return self._sampled(found, np.diag(self._sampling_squares)[chosen], sampling=sampling)
 

@@ -23,6 +23,7 @@ from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolve
 
 # What a variance may be off by as a part of the mean square, once it is the difference of a few such sums.
 _FLOAT_ROUNDING = 2.0**-48
+_WITHOUT_COLUMNS = "leave one of these columns out with columns=[...]"
 
 
 def constant_name(columns: Sequence[str]) -> str:
@@ -225,7 +226,7 @@ class Questions:
             [self.names(chosen)],
             response.select(np.asarray(chosen)),
             sampling=sampling,
-            notes=self._lost_columns(chosen),
+            notes=self.describe_doubts(chosen),
         )
 
     def _means(self, *, sampling: bool) -> tuple[Array, Response]:
@@ -254,7 +255,7 @@ class Questions:
             [names, names],
             partial(self.geometry.of_products, forms),
             sampling=sampling,
-            notes=[*(f"{c.describe()}." for c in self.find_unresolved(chosen)), *self.find_exposed(chosen)],
+            notes=self._doubtful_combinations(chosen),
         )
 
     def variance(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -269,14 +270,14 @@ class Questions:
             response.select((diagonal, diagonal)),
             sampling=sampling,
             limits=(0.0, math.inf),
-            notes=self._lost_columns(chosen),
+            notes=self.describe_doubts(chosen),
         )
 
     def correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
         """Return correlations; NaN for a column that is below the noise by itself."""
         chosen = self.choose(columns, "a correlation")
         names = self.names(chosen)
-        lost = [bool(self.find_unresolved([i])) for i in chosen]
+        lost = [self.is_below_noise(i) for i in chosen]
         covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
         spread = np.sqrt(np.where(lost, math.nan, np.diag(covariance)))
         values = np.clip(covariance / np.outer(spread, spread), -1.0, 1.0)
@@ -289,7 +290,7 @@ class Questions:
             partial(self._ratios, forms),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=self._lost_columns(chosen),
+            notes=self.describe_doubts(chosen),
         )
 
     def precision(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -299,7 +300,7 @@ class Questions:
         forms = inverse @ np.eye(len(self.columns))[chosen]
         names = self.names(chosen)
         response = self.geometry.of_products(forms, sign=-1.0)
-        notes = self.find_exposed(chosen)
+        notes = self._doubtful_combinations(chosen)
         return self.answer("precision", inverse, [names, names], response, sampling=sampling, notes=notes)
 
     def partial_correlation(self, columns: Sequence[str] | None, *, sampling: bool) -> Answer:
@@ -318,13 +319,14 @@ class Questions:
             self._ratios(forms),
             sampling=sampling,
             limits=(-1.0, 1.0),
-            notes=self.find_exposed(chosen),
+            notes=self._doubtful_combinations(chosen),
         )
 
     def whitening(self, columns: Sequence[str] | None) -> Whitening:
         """Return the map that makes the chosen columns white."""
         chosen = self.choose(columns, "a whitening map")
-        self.inverse_covariance(chosen, "The whitening map")
+        # A map has no notes.
+        self.refuse_unresolved(chosen, "The whitening map", _WITHOUT_COLUMNS)
         values, vectors = np.linalg.eigh(self.geometry.covariance[np.ix_(chosen, chosen)])
         matrix = (vectors / np.sqrt(values)) @ vectors.T
         return Whitening(self.names(chosen), self.geometry.mean[chosen].copy(), (matrix + matrix.T) / 2)
@@ -382,8 +384,12 @@ class Questions:
         return np.asarray(self._factor[-1] / math.sqrt(self.geometry.complete))
 
     def inverse_covariance(self, chosen: Sequence[int], what: str) -> Array:
-        """Return the inverse covariance of some columns, or raise if a combination is below the noise."""
-        self.refuse_unresolved(chosen, what, "leave one of these columns out with columns=[...]")
+        """Return the inverse covariance of some columns, or raise if a combination is below the noise.
+
+        One that stands above the noise, and may rest on clipped rows, is inverted: its answers have notes.
+        """
+        if any(not combination.clipped for combination in self.find_unresolved(chosen)):
+            self.refuse_unresolved(chosen, what, _WITHOUT_COLUMNS)
         covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
         spread = np.sqrt(np.diag(covariance))
         inverse = np.linalg.inv(covariance / np.outer(spread, spread)) / np.outer(spread, spread)
@@ -403,7 +409,12 @@ class Questions:
             part[places, places] = np.where(np.isnan(part[places, places]), math.nan, 0.0)
         return response
 
-    def _lost_columns(self, chosen: Sequence[int]) -> list[str]:
+    def _doubtful_combinations(self, chosen: Sequence[int]) -> list[str]:
+        """Return a note for every combination that is not resolved, and for columns that clipping moved."""
+        lost = (f"{combination.describe()}." for combination in self.find_unresolved(chosen))
+        return [*lost, *self.find_exposed(chosen)]
+
+    def describe_doubts(self, chosen: Sequence[int]) -> list[str]:
         """Return a note for every column that is not resolved by itself, or that clipping may have moved."""
         lost = (f"{combination.describe()}." for i in chosen for combination in self.find_unresolved([i]))
         return [*lost, *self.find_exposed(chosen)]
@@ -425,6 +436,10 @@ class Questions:
             self.names(chosen),
             self.noise.hidden,
         )
+
+    def is_below_noise(self, place: int) -> bool:
+        """Whether a column cannot be told from the noise; one that may rest on clipped rows can."""
+        return any(not combination.clipped for combination in self.find_unresolved([place]))
 
     @cached_property
     def centred(self) -> tuple[Array, Array]:
@@ -460,7 +475,7 @@ class Questions:
     def varying(self) -> tuple[int, ...]:
         """The places of the columns that stand above the noise by themselves."""
         spreads = np.diag(self.centred[0])
-        return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self.find_unresolved([i]))
+        return tuple(i for i in range(len(self.columns)) if spreads[i] > 0 and not self.is_below_noise(i))
 
     @property
     def _factor(self) -> Array:
