@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from dpcov.paper.parameters import covering_radius, enclosing_ball, least_eigenvalue, subsamplability
     from dpcov.plan import plan
     from dpcov.plan_answer import Plan
-    from dpcov.release import Release, covariance, release, second_moment
+    from dpcov.release import covariance, release, second_moment
+    from dpcov.released import Release
     from dpcov.rivals.compare import Comparison, compare
     from dpcov.sources.encoding import category, date, flag, number
 
@@ -93,7 +94,8 @@ _HOMES = {
     "dpcov.paper.parameters": ["covering_radius", "enclosing_ball", "least_eigenvalue", "subsamplability"],
     "dpcov.plan": ["plan"],
     "dpcov.plan_answer": ["Plan"],
-    "dpcov.release": ["Release", "covariance", "release", "second_moment"],
+    "dpcov.release": ["covariance", "release", "second_moment"],
+    "dpcov.released": ["Release"],
     "dpcov.rivals.compare": ["Comparison", "compare"],
     "dpcov.sources.encoding": ["category", "date", "flag", "number"],
 }

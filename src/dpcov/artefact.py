@@ -21,7 +21,7 @@ from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.questions import constant_name
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
-from dpcov.release import Part, Release
+from dpcov.released import Part, Release
 from dpcov.sources.encoding import PAIRWISE, Encoding, encoding_from_plain, encoding_to_plain
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Charge, PrivacyCost, Receipt, UnresolvedError
 from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.provenance import Provenance, today
-from dpcov.release import Part, Release
+from dpcov.released import Part, Release
 
 _FEWEST = 2
 _LEAST_SHARE = 1e-12

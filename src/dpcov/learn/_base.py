@@ -17,7 +17,8 @@ from dpcov.core import ArgumentError, Number, UnresolvedError
 from dpcov.learn._pipelines import warn_of_earlier_steps
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_columns
-from dpcov.release import Release, release
+from dpcov.release import release
+from dpcov.released import Release
 from dpcov.sources.sklearn_rows import Rows, check_enough_rows, default_names, names_of, read_rows, to_matrix
 
 _OF_THE_TABLE = {"n_features_in_", "feature_names_in_", "target_"}

@@ -15,7 +15,7 @@ from dpcov.checks import count
 from dpcov.core import ArgumentError, Number
 from dpcov.learn._base import FeaturesOnly
 from dpcov.ledger import Ledger
-from dpcov.release import Release
+from dpcov.released import Release
 from dpcov.sources.sklearn_rows import read_rows, to_matrix
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcov.arrays import Array
 from dpcov.learn._base import FeaturesOnly
-from dpcov.release import Release
+from dpcov.released import Release
 
 
 class PrivateCovariance(FeaturesOnly, EmpiricalCovariance):

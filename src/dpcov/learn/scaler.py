@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError
 from dpcov.learn._base import FeaturesOnly
-from dpcov.release import Release
+from dpcov.released import Release
 from dpcov.sources.sklearn_rows import read_rows, to_matrix
 
 _SAME = 1e-6

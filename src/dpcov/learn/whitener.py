@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from dpcov.arrays import Array
 from dpcov.learn._base import FeaturesOnly
-from dpcov.release import Release
+from dpcov.released import Release
 
 
 class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):

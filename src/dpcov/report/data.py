@@ -16,7 +16,7 @@ from dpcov.ledger import Account, Entry
 from dpcov.methods import methods
 from dpcov.privacy_unit import ROW
 from dpcov.receipts import spendings
-from dpcov.release import Release
+from dpcov.released import Release
 from dpcov.report.content import (
     CORRELATION_STEPS,
     AccountData,

@@ -14,7 +14,7 @@ from typing import Any
 
 from dpcov._extras import require
 from dpcov.ledger import Account, Entry
-from dpcov.release import Release
+from dpcov.released import Release
 from dpcov.report.content import Bounded, ReportData
 from dpcov.report.data import report_data
 from dpcov.report.words import number
