@@ -18,7 +18,7 @@ from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
 from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
 from dpcov.laws import LossLaw, NoiseLaw
-from dpcov.linear.questions import constant_name
+from dpcov.linear.known import constant_name
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
 from dpcov.released import Part, Release
