@@ -202,22 +202,26 @@ def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
     assert find(seen, look).clearly == (0,)
 
 
-def test_the_laws_of_exposed_columns_take_none_or_any_part_of_the_rows_beyond() -> None:
-    look = look_at_far_rows([39.0, 14.0, 14.0, 500.0])
+def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
+    # 30 rows are an even share of 90: the first two have 36 and 6 more, and no column gets an even share.
+    look = look_at_far_rows([66.0, 36.0, -12.0, 500.0])
     found = find(Counted(60.0, 20.0, 4.0), look, explained=False)
+    np.testing.assert_allclose(found.shares, [36 / 72, 6 / 72])
     forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-    (law,) = found.laws(forms, 6.0)
-    assert law.along is not None
-    # The look's coordinates are those of the columns: the far rows of the first lie along it alone. In
-    # clipped coordinates it is 5 long.
-    np.testing.assert_allclose(law.along, [0.2, 0, 0])
-    # A row at the radius is as long there as it was clipped to.
-    assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
-    assert law.directions == 0
+    first, second = laws = found.laws(forms, 6.0)
+    # The look's coordinates are those of the columns: far rows of a column lie along it alone. In clipped
+    # coordinates the first is 5 long, the second 1.
+    for law, along in ((first, [0.2, 0, 0]), (second, [0, 1, 0])):
+        assert law.along is not None
+        np.testing.assert_allclose(law.along, along)
+        # A row at the radius is as long there as it was clipped to.
+        assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
+        assert law.directions == 0
     assert found.law is not None
-    parts = law.rows / found.law.rows
-    assert (parts == 0).mean() == pytest.approx(0.5, abs=0.05)
-    np.testing.assert_allclose(np.quantile(parts[parts > 0], [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.05)
+    owned = np.array([law.rows / found.law.rows for law in laws])
+    assert set(owned.ravel()) == {0.0, 1.0}
+    assert owned.sum(axis=0).max() == 1
+    np.testing.assert_allclose(owned.mean(axis=1), found.shares, atol=0.02)
     assert find(Counted(60.0, 20.0, 4.0), look).laws(forms, 6.0) == ()
 
 

@@ -126,6 +126,8 @@ class Exposed:
     places : tuple of int
         Which may have more, those with most first; none if a law of the tail explains how many rows lie
         beyond. Intervals follow that law then.
+    shares : ndarray, shape (number of places,)
+        How much more of the far rows each of these seems to have than an even share, as a part of all.
     directions : ndarray, shape (d, number of places)
         Where the far rows of each of these lie, in the table's columns.
     law : LossLaw, optional
@@ -134,11 +136,14 @@ class Exposed:
 
     clearly: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
+    shares: Vector = field(default_factory=lambda: np.zeros(0))
     directions: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     law: LossLaw | None = None
 
     def laws(self, forms: Matrix, radius: float) -> tuple[LossLaw, ...]:
-        """Return what each column may have lost: any part of the rows beyond may be its own.
+        """Return what each column may have lost: all rows beyond may be those of one of them.
+
+        Which one that is is as likely as the look at far rows makes it seem.
 
         Parameters
         ----------
@@ -149,13 +154,16 @@ class Exposed:
         """
         if self.law is None:
             return ()
-        # None of the rows are its own, or any part is: both are as likely. A sequence of irrational steps
-        # stands for independent draws: methods make no random numbers.
-        parts = np.maximum(2 * ((np.arange(len(self.law.rows)) + 0.5) * math.sqrt(3) % 1.0) - 1, 0.0)
+        # A sequence of irrational steps stands for independent draws: methods make no random numbers.
+        drawn = (np.arange(len(self.law.rows)) + 0.5) * math.sqrt(3) % 1.0
+        owners = np.searchsorted(np.cumsum(self.shares), drawn)
         # On top of what other laws say of all directions.
-        law = replace(self.law, rows=parts * self.law.rows, radius=radius, directions=0)
+        law = replace(self.law, radius=radius, directions=0)
         units = self.directions / np.linalg.norm(forms @ self.directions, axis=0)
-        return tuple(replace(law, along=along) for along in units[:-1].T)
+        return tuple(
+            replace(law, rows=np.where(owners == place, law.rows, 0.0), along=along)
+            for place, along in enumerate(units[:-1].T)
+        )
 
 
 def find_exposed(
@@ -214,7 +222,10 @@ def find_exposed(
         return Exposed(clearly)
     order = np.argsort(-along, kind="stable")[:_MOST_EXPOSED]
     places = order[along[order] > even]
-    return Exposed(clearly, tuple(places.tolist()), back @ forms[places].T, law)
+    excess = along[places] - even
+    # They may be rows of no column, too, which are given an even share.
+    shares = excess / (excess.sum() + max(even, 0.0))
+    return Exposed(clearly, tuple(places.tolist()), shares, back @ forms[places].T, law)
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:
