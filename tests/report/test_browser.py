@@ -35,26 +35,39 @@ if CHROMIUM is None and not os.environ.get("DPCOV_NEEDS_BROWSER"):
     pytest.skip("no Chromium is installed: apt-get install chromium", allow_module_level=True)
 
 
+RELEASES: dict[str, Callable[[], dpcov.Release]] = {
+    "normal": small_release,
+    "empty": empty_release,
+    "hidden": hidden_release,
+    "hundred": hundred_release,
+    "wide": wide_release,
+}
+
+
+class Pages(dict[str, Path]):
+    """Reports by name, each written when it is first asked for: some take seconds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._ledger = dpcov.Ledger.create(folder / "budget.db")
+        self._ledger.add_dataset("people", epsilon=3, delta=1e-6)
+        cost = PrivacyCost(Fraction(1, 100), gaussian=True)
+        self._ledger.charge("people", cost, method="whitening", purpose="wages by age and region")
+
+    def __missing__(self, name: str) -> Path:
+        account, history = self._ledger.account("people"), self._ledger.history("people")
+        paid = {"account": account, "history": history} if name == "normal" else {}
+        path = self._folder / f"{name}.html"
+        write_report(RELEASES[name](), path, name=f"{name}.dpcov", **paid)  # type: ignore[arg-type]
+        self[name] = path
+        return path
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("pages")
     SCREENSHOTS.mkdir(exist_ok=True)
-    ledger = dpcov.Ledger.create(folder / "budget.db")
-    ledger.add_dataset("people", epsilon=3, delta=1e-6)
-    cost = PrivacyCost(Fraction(1, 100), gaussian=True)
-    ledger.charge("people", cost, method="whitening", purpose="wages by age and region")
-    made = {
-        "normal": small_release(),
-        "empty": empty_release(),
-        "hidden": hidden_release(),
-        "hundred": hundred_release(),
-        "wide": wide_release(),
-    }
-    for name, release in made.items():
-        account, history = ledger.account("people"), ledger.history("people")
-        paid = {"account": account, "history": history} if name == "normal" else {}
-        write_report(release, folder / f"{name}.html", name=f"{name}.dpcov", **paid)  # type: ignore[arg-type]
-    return {name: folder / f"{name}.html" for name in made}
+    return Pages(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")
