@@ -150,11 +150,12 @@ class Known:
         return np.asarray(self._factor[-1] / math.sqrt(self.geometry.complete))
 
     def refuse_unresolved(self, chosen: Sequence[int], what: str, advice: str) -> None:
-        """Raise an `UnresolvedError` if a combination of these columns lies below the noise."""
-        lost = self.find_unresolved(chosen)
-        if lost:
-            reasons = "; ".join(combination.describe() for combination in lost)
-            raise UnresolvedError(f"{what} cannot be answered: {reasons}. To go on, {advice}.")
+        """Raise an `UnresolvedError` if a combination of these columns is not resolved."""
+        _refuse(self.find_unresolved(chosen), what, advice)
+
+    def refuse_below_noise(self, chosen: Sequence[int], what: str, advice: str) -> None:
+        """Raise an `UnresolvedError` if one cannot be told from the noise; what may be clipped rows can."""
+        _refuse([lost for lost in self.find_unresolved(chosen) if not lost.clipped], what, advice)
 
     def describe_combinations(self, chosen: Sequence[int]) -> list[str]:
         """Return a note for every combination that is not resolved, and for columns that clipping moved."""
@@ -228,3 +229,9 @@ class Known:
             return bool(self.moment[-1, -1] <= 0)
         least = least_resolved(1, self.noise.sigma) * np.square(self.noise.inverse[-1]).sum()
         return bool(self.moment[-1, -1] <= least)
+
+
+def _refuse(lost: Sequence[Combination], what: str, advice: str) -> None:
+    if lost:
+        reasons = "; ".join(combination.describe() for combination in lost)
+        raise UnresolvedError(f"{what} cannot be answered: {reasons}. To go on, {advice}.")

@@ -270,8 +270,7 @@ class Questions(Known):
 
         One that stands above the noise, and may rest on clipped rows, is inverted: its answers have notes.
         """
-        if any(not combination.clipped for combination in self.find_unresolved(chosen)):
-            self.refuse_unresolved(chosen, what, _WITHOUT_COLUMNS)
+        self.refuse_below_noise(chosen, what, _WITHOUT_COLUMNS)
         covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
         spread = np.sqrt(np.diag(covariance))
         inverse = np.linalg.inv(covariance / np.outer(spread, spread)) / np.outer(spread, spread)

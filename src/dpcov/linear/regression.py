@@ -42,7 +42,8 @@ Two releases each of tables for tuning (those of ``benchmarks/shelf.py`` at epsi
 21000 to 21119 of ``benchmarks/world.py``) had 189 regressions that depend on it. Where such columns seemed to
 add less, in 102, they made R squared on the raw rows better by 0.05 or more in none and worse in five, four
 of these by more than 2. Where they seemed to add more, in 87, it was better in 49 and worse in four, by 0.11
-at most.
+at most. What they seemed to add is there the difference of the released R squared; the rule takes off what
+noise adds to it.
 """
 
 _AUTO = "auto"

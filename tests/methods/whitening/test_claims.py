@@ -203,7 +203,7 @@ def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
 
 
 def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
-    # 30 rows are an even share of 90: the first two have 36 and 6 more, and no column gets an even share.
+    # 30 rows are an even share of 90: the first two have 36 and 6 more. Rows of no column count as 30.
     look = look_at_far_rows([66.0, 36.0, -12.0, 500.0])
     found = find(Counted(60.0, 20.0, 4.0), look, explained=False)
     np.testing.assert_allclose(found.shares, [36 / 72, 6 / 72])

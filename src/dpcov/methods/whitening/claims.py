@@ -127,7 +127,8 @@ class Exposed:
         Which may have more, those with most first; none if a law of the tail explains how many rows lie
         beyond. Intervals follow that law then.
     shares : ndarray, shape (number of places,)
-        How much more of the far rows each of these seems to have than an even share, as a part of all.
+        How likely the rows beyond are those of each: in proportion to how much more of the far rows it seems
+        to have than an even share. The rest, in proportion to an even share, is for rows of no column.
     directions : ndarray, shape (d, number of places)
         Where the far rows of each of these lie, in the table's columns.
     law : LossLaw, optional
@@ -143,7 +144,7 @@ class Exposed:
     def laws(self, forms: Matrix, radius: float) -> tuple[LossLaw, ...]:
         """Return what each column may have lost: all rows beyond may be those of one of them.
 
-        Which one that is is as likely as the look at far rows makes it seem.
+        The look at far rows tells how likely that is for each.
 
         Parameters
         ----------
