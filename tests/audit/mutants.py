@@ -144,8 +144,9 @@ def float_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
         variance, clipping = self.variance(table.lattice), self.clipping
         noise = normal(None, variance, exact.size).reshape(exact.shape)
         noisy: Any = exact + (noise + noise.T) / 2
+        trace: Any = float(exact.trace() + normal(None, variance, 1)[0])
         unit = clipping.unit(table.lattice)
-        return NoisyGram(noisy, unit, variance, clipping.radius, table.n_rows, clipping.lattice_map)
+        return NoisyGram(noisy, trace, unit, variance, clipping.radius, table.n_rows, clipping.lattice_map)
 
     patch.setattr(Gram, "answer", noisy_gram)
     patch.setattr(histogram, "rounded_gaussian", normal)

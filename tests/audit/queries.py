@@ -109,8 +109,10 @@ def _gram(clipping: Clipping, every: int = 1, rho: Fraction = RHO) -> Program:
 
 def _entries(answer: NoisyGram) -> list[float]:
     whole = answer.integers
-    entries = [float(whole[0, 0]), float(whole[1, 1]), float(whole[0, 1])]
-    return [*entries, entries[0] - entries[1], finest_bit(entries[0])]
+    entries = [float(whole[0, 0]), float(whole[1, 1]), float(whole[0, 1]), float(answer.trace)]
+    # A row that is turned moves the first difference most, one that comes from far the sum.
+    moved = [entries[0] - entries[1], entries[0] + entries[3]]
+    return [*entries, *moved, finest_bit(entries[0]), finest_bit(entries[3])]
 
 
 def _gram_of_persons(rows: Array) -> list[float]:
@@ -268,7 +270,8 @@ QUERIES: dict[str, tuple[Case, ...]] = {
     "query Gram": (
         Case("gram", _gram(_SHRINK), EAST, NORTH, GDP, QUERY_RUNS,
              (*COMMON, "no sqrt 2", "no clipping", "one release too few"), "far row turned"),
-        Case("gram, outlier", _gram(_SHRINK), EAST, ZEROS, GDP, QUERY_RUNS, ("no clipping",)),
+        Case("gram, outlier", _gram(_SHRINK), EAST, ZEROS, GDP, QUERY_RUNS,
+             ("half the noise", "no clipping")),
         Case("gram, duplicates", _gram(_SHRINK), TWINS, swapped(TWINS, [0, 1]), GDP, QUERY_RUNS,
              ("half the noise",), "one of 20 equal rows turned"),
         Case("gram, least direction", _gram(_SHRINK), THIN, swapped(THIN, [0, FAR]), GDP, QUERY_RUNS,

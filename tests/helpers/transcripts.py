@@ -124,7 +124,7 @@ def _hear(
 def _statistics(query: Any, table: Table, exact: Integers) -> list[Integers]:
     """Return what noise is added to, one array for each call of the sampler."""
     if isinstance(query, Gram):
-        return [exact.diagonal(), exact[np.triu_indices(len(exact), 1)]]
+        return [exact.diagonal(), exact[np.triu_indices(len(exact), 1)], np.array([exact.trace()])]
     if isinstance(query, NormHistogram):
         return [exact]
     if isinstance(query, RowsBeyond):
@@ -142,7 +142,8 @@ def _statistics(query: Any, table: Table, exact: Integers) -> list[Integers]:
 def _observed(query: Any, answer: Any) -> list[Integers]:
     """Return the noisy numbers of an answer, in the same order."""
     if isinstance(query, Gram):
-        return [answer.integers.diagonal(), answer.integers[np.triu_indices(len(answer.integers), 1)]]
+        upper = answer.integers[np.triu_indices(len(answer.integers), 1)]
+        return [answer.integers.diagonal(), upper, np.array([answer.trace])]
     if isinstance(query, NormHistogram):
         return [answer.counts]
     if isinstance(query, RowsBeyond):

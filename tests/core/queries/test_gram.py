@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Lattice, LatticeMap
-from dpcov.core.queries.gram import Clipping, GramTask, Rule
+from dpcov.core.queries.gram import Clipping, Gram, GramTask, NoisyGram, Rule
 from dpcov.maps import integer_map
 from dpcov.sources import ArraySource
 
@@ -151,7 +152,7 @@ def test_a_scan_leaves_numpys_buffer_as_it_was() -> None:
     st.sampled_from(range(4)),
 )
 @settings(max_examples=200)
-def test_replacing_a_row_moves_the_gram_by_at_most_sqrt_2_b_squared(
+def test_replacing_a_row_moves_the_gram_and_its_trace_by_at_most_sqrt_2_b_squared(
     rows: NDArray[np.float64], other: NDArray[np.float64], place: int, radius: float, kind: int
 ) -> None:
     chosen = clippings(3)[kind]
@@ -161,4 +162,47 @@ def test_replacing_a_row_moves_the_gram_by_at_most_sqrt_2_b_squared(
     neighbour = rows.copy()
     neighbour[place] = other
     change = (scan(rows, task) - scan(neighbour, task)).astype(object)
-    assert (change * change).sum() <= 2 * lattice.bound**4
+    assert (change * change).sum() + change.trace() ** 2 <= 2 * lattice.bound**4
+
+
+def test_no_more_could_be_told_of_the_trace_for_the_same_price() -> None:
+    # One row at the edge and a zero row take all there is: with less noise on the trace they would take more.
+    lattice = Lattice.for_table(9, 3)
+    task = GramTask(Clipping(integer_map(np.eye(3)), 1.0), lattice, constant=False)
+    rows = np.zeros((9, 3))
+    empty = scan(rows, task)
+    rows[4] = [0.0, 7.0, 0.0]
+    change = (scan(rows, task) - empty).astype(object)
+    taken = (change * change).sum() + change.trace() ** 2
+    assert 0.9999 * 2 * lattice.bound**4 < taken <= 2 * lattice.bound**4
+
+
+@given(hnp.arrays(np.int64, (4, 4), elements=st.integers(-(2**40), 2**40)), st.integers(-(2**42), 2**42))
+def test_the_mean_is_the_least_squares_estimate_from_the_matrix_and_its_trace(
+    entries: NDArray[np.int64], trace: int
+) -> None:
+    integers = np.triu(entries) + np.triu(entries, 1).T
+    answer = NoisyGram(integers, trace, 0.5, 9, 1.0, 10, integer_map(np.eye(4)))
+    # One equation for each entry of the diagonal and one for the trace, all with the same noise.
+    told = np.append(integers.diagonal(), trace).astype(np.float64)
+    diagonal = np.linalg.lstsq(np.vstack([np.eye(4), np.ones(4)]), told, rcond=None)[0]
+    expected = integers.astype(np.float64)
+    np.fill_diagonal(expected, diagonal)
+    assert np.allclose(answer.mean(), expected * 0.05, rtol=1e-12, atol=1e-3)
+
+
+def test_the_trace_has_noise_of_its_own_and_takes_most_of_it_from_the_mean() -> None:
+    # 2,000 answers about zero rows, in units of the noise. A sample variance is off by 3.2% of itself then,
+    # and by 5 times that once in 1.7 million. Noise of the diagonal used again for
+    # the trace would leave 2 there, and none 0.
+    rows, d, asked = np.zeros((4, 2)), 2, 2000
+    curator = Curator(
+        ArraySource(rows, threads=1), Budget(PrivacyCost(asked)), SeededBits(np.random.default_rng(5))
+    )
+    query = Gram(Clipping(integer_map(np.eye(2)), 1.0), 1, "noise")
+    answers = [curator.ask(query) for _ in range(asked)]
+    sigma = answers[0].sigma
+    traces = np.array([answer.trace for answer in answers]) * answers[0].unit / 4 / sigma
+    means = np.array([answer.mean().trace() for answer in answers]) / sigma
+    assert abs(traces.var() - 1) < 5 * 0.0316
+    assert abs(means.var() / (d / (d + 1)) - 1) < 5 * 0.0316

@@ -169,9 +169,8 @@ def test_rows_beyond_may_all_be_the_few_that_agree() -> None:
 
 def look_at_far_rows(along: list[float], sigma: float = 4.0) -> NoisyGram:
     """Directions of far rows, in rows: so many along each column, and along the constant."""
-    return NoisyGram(
-        np.diag(np.array(along)).astype(np.int64), 1.0, int(sigma**2), 1.0, 1, identity_map(len(along))
-    )
+    rows = np.diag(np.array(along)).astype(np.int64)
+    return NoisyGram(rows, int(rows.trace()), 1.0, int(sigma**2), 1.0, 1, identity_map(len(along)))
 
 
 def find(counted: Counted, look: NoisyGram | None, *, explained: bool = True) -> Exposed:

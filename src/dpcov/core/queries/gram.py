@@ -78,16 +78,18 @@ class Clipping:
 
 @dataclass(frozen=True, eq=False)
 class NoisyGram:
-    """The Gram matrix of mapped and clipped rows, with rounded Gaussian noise.
+    """The Gram matrix of mapped and clipped rows and its trace, each with rounded Gaussian noise.
 
     Attributes
     ----------
     integers : ndarray of int64, shape (d, d)
         Symmetric. One unit stands for ``unit`` in the sum over rows of ``y y^T``.
+    trace : int
+        The sum of the rows' squared norms, with noise of its own.
     unit : float
-        The grid: every entry of the released sum is an integer multiple of it.
+        The grid: every released number is an integer multiple of it.
     variance : int
-        Parameter of the noise on the diagonal, in squared units. Off the diagonal it is half of it.
+        Of the noise of the trace and on the diagonal, in squared units. Off the diagonal it is half of it.
     radius : float
         Every row's image lies in the ball of this radius.
     n_rows : int
@@ -97,6 +99,7 @@ class NoisyGram:
     """
 
     integers: NDArray[np.int64]
+    trace: int
     unit: float
     variance: int
     radius: float
@@ -104,18 +107,24 @@ class NoisyGram:
     lattice_map: LatticeMap
 
     def mean(self) -> NDArray[np.float64]:
-        """Return the noisy second moment of the mapped rows: the sum divided by the rows read."""
-        return self.integers.astype(np.float64) * (self.unit / self.n_rows)
+        """Return the noisy second moment of the mapped rows: the sum divided by the rows read.
+
+        Two answers tell its trace, the diagonal with d times the variance: least squares takes both.
+        """
+        moment = self.integers.astype(np.float64)
+        excess = float(self.trace - int(self.integers.trace()))
+        moment[np.diag_indices_from(moment)] += excess / (len(moment) + 1)
+        return moment * (self.unit / self.n_rows)
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise on the diagonal of `mean`; off it, divide by sqrt 2."""
+        """Standard deviation of the noise on the diagonal before the trace helps; off it, over sqrt 2."""
         return float(np.sqrt(float(self.variance))) * self.unit / self.n_rows
 
 
 @dataclass(frozen=True, eq=False)
 class Gram(GaussianQuery):
-    """Ask for the Gram matrix of the mapped and clipped rows; the answer is a `NoisyGram`.
+    """Ask for the Gram matrix of the mapped and clipped rows and its trace; the answer is a `NoisyGram`.
 
     Parameters
     ----------
@@ -130,9 +139,10 @@ class Gram(GaussianQuery):
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix moves by at most
-    ``sqrt(2) B^2`` in Frobenius norm, and gets rounded Gaussian noise of variance s2 on the diagonal and
-    s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
+    *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix with its trace beside it
+    moves by at most ``sqrt(2) B^2`` in Frobenius norm, as the matrix alone may, and gets rounded Gaussian
+    noise of variance s2 on the trace and on the diagonal and s2/2 off it, with ``s2 >= B^4 / rho``
+    (``gram.md``).
 
     Examples
     --------
@@ -173,7 +183,7 @@ class Gram(GaussianQuery):
         )
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyGram:
-        """Add noise to the entries on and above the diagonal, and mirror them."""
+        """Add noise to the entries on and above the diagonal, which are mirrored, and to the trace."""
         variance, d = self.variance(table.lattice), table.n_columns
         diagonal = rounded_gaussian(bits, variance, d)
         upper = rounded_gaussian(bits, variance // 2, d * (d - 1) // 2)
@@ -181,9 +191,10 @@ class Gram(GaussianQuery):
         noise[np.triu_indices(d, 1)] = upper
         noise += noise.T
         noise[np.diag_indices(d)] = diagonal
+        trace = int(exact.trace()) + int(rounded_gaussian(bits, variance, 1)[0])
         clipping, read = self.clipping, sampled_rows(table.n_rows, self.every)
         unit = clipping.unit(table.lattice)
-        return NoisyGram(exact + noise, unit, variance, clipping.radius, read, clipping.lattice_map)
+        return NoisyGram(exact + noise, trace, unit, variance, clipping.radius, read, clipping.lattice_map)
 
 
 @dataclass(frozen=True, eq=False)
