@@ -81,8 +81,8 @@ def take_apart(seed: int) -> Parts | None:
     white = find_coordinates(run)
     if white is None:
         return None
-    white, histogram = settle(run, white)
-    region = wrap(run, white, histogram)
+    settled = settle(run, white)
+    white, region = settled.white, wrap(run, settled)
     made = release(run, white, region)
     left = float(made.diagnostics["released_share"])
     reference = truth.reference

@@ -46,9 +46,10 @@ class NoiseLaw:
     """The law of the noise in a second-moment matrix, which is public.
 
     The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
-    is symmetric with independent entries of mean zero (Gaussian, rounded to a fine grid). Where a method
-    has shrunk its estimate, the error is smaller than this law says: its mean square, over the entries in
-    the mapped rows, is below that of N.
+    is symmetric with independent entries of mean zero (Gaussian, rounded to a fine grid). The noise has no
+    larger variance in any answer. It has less where a trace of its own was told (``core/queries/gram.md``):
+    ``sigma^2 (tr A)^2 / (d + 1)`` less in an answer ``<A, .>``. Where a method has shrunk its estimate, the
+    mean square of the error, over the entries in the mapped rows, is below that of N as well.
 
     Attributes
     ----------

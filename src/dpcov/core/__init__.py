@@ -6,18 +6,10 @@ Exact integers, exact noise, a budget. Whatever leaves the core is private.
 from dpcov.core.budget import Budget, Charge, Number, PrivacyCost, Receipt, resolve_budget
 from dpcov.core.curator import Curator
 from dpcov.core.entropy import BitSource, OSEntropy, SeededBits
-from dpcov.core.errors import (
-    ArgumentError,
-    ArtefactError,
-    BudgetError,
-    DpcovError,
-    ExactnessError,
-    LedgerError,
-    MissingExtraError,
-    NoAnswerError,
-    SourceChangedError,
-    SourceError,
-    UnresolvedError,
+
+from dpcov.core.errors import (  # isort: skip
+    ArgumentError, ArtefactError, BudgetError, DpcovError, ExactnessError, LedgerError, MissingExtraError,
+    NoAnswerError, SourceChangedError, SourceError, UnresolvedError,
 )  # fmt: skip
 from dpcov.core.lattice import Block, LatticeMap
 from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule

@@ -71,7 +71,9 @@ class PrivacyCost:
                 f"delta must exceed {float(self.delta):g}, which the cost already contains; "
                 f"got {float(total):g}."
             )
-        return _float_at_least(epsilon_from_rho(self.rho, total - self.delta, gaussian=self.gaussian))
+        least = epsilon_from_rho(self.rho, total - self.delta, gaussian=self.gaussian)
+        nearest = float(least)
+        return nearest if Fraction(nearest) >= least else math.nextafter(nearest, math.inf)
 
     def __str__(self) -> str:
         return f"rho={float(self.rho):.6g}" + (f", delta={float(self.delta):.3g}" if self.delta else "")
@@ -263,11 +265,6 @@ def as_fraction(value: Number, name: str) -> Fraction:
     if abs(exact) > _GREATEST_NUMBER:
         raise ArgumentError(f"{name} must be at most 1e9.")
     return exact
-
-
-def _float_at_least(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def gaussian_cost(rho: Number) -> PrivacyCost:

@@ -52,26 +52,23 @@ def apply_triangular(lower: NDArray[np.float64], block: NDArray[np.float64]) -> 
     d, rows = block.shape
     if not rows:
         return
-    columns, length = ctypes.byref(_INT(d)), ctypes.byref(_INT(rows))
+    columns, length, place = ctypes.byref(_INT(d)), ctypes.byref(_INT(rows)), block.ctypes.data
     # Fortran reads the block as its transpose, so the map acts from the right, transposed.
-    _dtrmm(
-        b"R", b"L", b"T", b"N", length, columns, _ONE, lower.ctypes.data, columns, block.ctypes.data, length
-    )  # fmt: skip
+    _dtrmm(b"R", b"L", b"T", b"N", length, columns, _ONE, lower.ctypes.data, columns, place, length)
 
 
 def add_gram(total: NDArray[np.float64], block: NDArray[np.float64]) -> None:
-    """Add ``block @ block.T`` to the upper triangle of `total`, and perhaps to the lower; both in C order."""
+    """Add ``block @ block.T``, columns of a matrix, to the upper triangle of `total`; both in C order."""
     d, rows = block.shape
     if not rows:
         return
+    apart = ctypes.byref(_INT(max(block.strides[0] // block.itemsize, rows)))
     columns, length = ctypes.byref(_INT(d)), ctypes.byref(_INT(rows))
     place, sums = block.ctypes.data, total.ctypes.data
     if d <= _FEW_COLUMNS:
-        _dgemm(
-            b"T", b"N", columns, columns, length, _ONE, place, length, place, length, _ONE, sums, columns
-        )  # fmt: skip
+        _dgemm(b"T", b"N", columns, columns, length, _ONE, place, apart, place, apart, _ONE, sums, columns)
     else:
-        _dsyrk(b"L", b"T", columns, length, _ONE, place, length, _ONE, sums, columns)
+        _dsyrk(b"L", b"T", columns, length, _ONE, place, apart, _ONE, sums, columns)
 
 
 @lru_cache(maxsize=1)

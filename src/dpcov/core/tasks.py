@@ -20,10 +20,11 @@ from dpcov.core.units import Units
 Report = Callable[[int], None]
 """Called with the number of rows just read, by a source in memory: others may be cut by private values."""
 
-# 2 MB: a block costs 0.1 ms of Python. No powers of two: columns that far apart compete for cache lines.
-_BLOCK_ENTRIES = 280_000
+# 7 MB: a step over a block takes far longer than threads take to hand over the interpreter, and no longer for
+# an entry than over 2 MB. No powers of two: columns that far apart compete for cache lines.
+_BLOCK_ENTRIES = 840_000
 _SHORTEST_BLOCK = 488
-_LONGEST_BLOCK = 16_360
+_LONGEST_BLOCK = 32_760
 
 
 class RowWorker(Protocol):

@@ -20,7 +20,7 @@ from dpcov.sources._table import Table
 from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, declared, resolve
 from dpcov.sources.encoding.cells import series_cells
 
-_SPAN_ROWS = 1 << 16
+_SPAN_ROWS = 1 << 15
 
 
 class _InMemory(Table):
@@ -34,7 +34,7 @@ class _InMemory(Table):
     def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         share = -(-self._n_rows // self._threads)
         block_rows = 1 if task is None else task.block_rows
-        length = min(_SPAN_ROWS, -(-share // block_rows) * block_rows)
+        length = min(max(_SPAN_ROWS // block_rows, 1), -(-share // block_rows)) * block_rows
 
         def pieces() -> Iterator[Piece]:
             for first in range(0, self._n_rows, length):

@@ -21,8 +21,9 @@ def test_the_direction_of_a_column_is_found_exactly_and_that_of_a_mixture_about(
             run = start_run(rows, seed=seed)
             # The coordinates are the columns themselves.
             white = White(np.eye(D), np.sqrt(D), 20.0, D)
-            _, histogram = settle(run, white)
-            heavy, agreement = find_heavy(run, white, histogram)
+            far_rows = settle(run, white).far_rows
+            assert far_rows is not None
+            heavy, agreement = find_heavy(run, white, far_rows)
             cosines += [abs(float(direction.vector @ along)) for direction in heavy[:1]]
             assert agreement.about > 0.2
         # Noise of 28 rows, of 150, tilts a direction by about 0.1.

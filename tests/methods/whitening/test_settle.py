@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpcov.methods.whitening import settle as step
 from dpcov.methods.whitening.compress import compress_longest
-from dpcov.methods.whitening.constants import CAREFUL_LOOK, MOST_ROUND
+from dpcov.methods.whitening.constants import CAREFUL_LOOK, MOST_ROUND, TAIL_SHARE
+from dpcov.methods.whitening.heavy import FarRows
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White
@@ -45,7 +47,8 @@ def charges(run: Run) -> list[tuple[str, float]]:
 def test_a_direction_that_rare_rows_make_long_is_compressed() -> None:
     rows = stretched_rows()
     run = start_run(rows, seed=1)
-    white, histogram = settle(run, unaware())
+    settled = settle(run, unaware())
+    white, histogram = settled.white, settled.histogram
     moment = second_moment(rows @ white.rows.T)
     # It was 400 times as long as the others; a round with 4% of the budget tells it roughly.
     assert np.linalg.cond(moment) < 20
@@ -56,29 +59,31 @@ def test_a_direction_that_rare_rows_make_long_is_compressed() -> None:
         ("histogram of the norms", CAREFUL_LOOK),
         ("whitening", MOST_ROUND),
         ("histogram of the norms", CAREFUL_LOOK),
+        ("directions of the tail", TAIL_SHARE),
     ]
 
 
-def test_ordinary_rows_cost_one_look() -> None:
+def test_ordinary_rows_cost_one_look_and_their_far_ones_another() -> None:
     rows = np.random.default_rng(4).standard_normal((N, D))
     run = start_run(rows, seed=2)
     before = unaware()
-    white, _ = settle(run, before)
-    assert white is before
-    assert charges(run) == [("histogram of the norms", CAREFUL_LOOK)]
+    assert settle(run, before).white is before
+    assert charges(run) == [("histogram of the norms", CAREFUL_LOOK), ("directions of the tail", TAIL_SHARE)]
 
 
-def test_rows_that_whitening_saw_cost_one_look() -> None:
+def test_rows_that_whitening_saw_are_not_compressed() -> None:
     run = start_run(stretched_rows(), seed=1)
     before = replace(unaware(), far=250.0)
-    assert settle(run, before)[0] is before
-    assert len(run.curator.receipt().charges) == 1
+    assert settle(run, before).white is before
+    assert len(run.curator.receipt().charges) == 2
 
 
 def test_columns_that_were_only_scaled_cost_one_look() -> None:
     run = start_run(stretched_rows(), seed=1)
     before = replace(unaware(), is_white=False)
-    assert settle(run, before)[0] is before
+    settled = settle(run, before)
+    assert settled.white is before
+    assert settled.far_rows is None
     assert len(run.curator.receipt().charges) == 1
 
 
@@ -86,7 +91,40 @@ def test_outliers_are_not_for_compressing() -> None:
     run = start_run(stretched_rows(), seed=1)
     run.contamination = 0.05
     before = unaware()
-    assert settle(run, before)[0] is before
+    assert settle(run, before).white is before
+    assert len(run.curator.receipt().charges) == 1
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_the_look_before_tells_where_the_bulk_ends_so_that_one_scan_is_enough(every: int) -> None:
+    rows = np.random.default_rng(4).standard_normal((N, D))
+    run = start_run(rows, seed=2)
+    white = White.seen(np.eye(D), run.look(np.eye(D), 0.03, "look", every=every), D)
+    expected = FarRows.worth_a_look(run, white)
+    assert expected is not None
+    scans = []
+    inner = run.curator.ask
+
+    def counted(*queries: Any) -> Any:
+        scans.append(len(queries))
+        return inner(*queries)
+
+    run.curator.ask = counted  # type: ignore[method-assign]
+    settled = settle(run, white)
+    assert scans == [2]
+    assert settled.white is white
+    assert settled.far_rows is not None
+    # The look has bins of 2^(1/4), in which the numbers of a normal tail fall by a factor of 10, and a sample
+    # does not show the last of them.
+    beyond = (np.linalg.norm(rows, axis=1) > settled.far_rows.radius).sum()
+    assert 0.5 * expected.rows < beyond < 4 * expected.rows
+
+
+def test_few_rows_are_not_worth_a_look_at_the_far_ones() -> None:
+    # The noise of a look at directions is sqrt(2 * 4 / (0.03 * 0.5)) = 23 rows; 8 times that are looked at.
+    for n_rows, worth in ((2000, True), (1700, False)):
+        run = start_run(np.random.default_rng(0).standard_normal((n_rows, 4)), 0.5)
+        assert (FarRows.worth_a_look(run, unaware(4)) is not None) == worth
 
 
 def test_far_rows_without_a_direction_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +141,6 @@ def test_far_rows_without_a_direction_end_it(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(step, "compress_longest", counted)
     before = unaware(20)
-    white, _ = settle(run, before)
+    settled = settle(run, before)
     assert len(asked) == 1
-    assert white is before
+    assert settled.white is before

@@ -161,9 +161,9 @@ def test_a_sample_is_as_short_as_the_least_price_allows(monkeypatch: pytest.Monk
 
 
 def test_what_a_sample_does_not_show_is_asked_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    # One row in 3 has the noise that is aimed at, and the least direction is 1/25 of the others.
+    # One row in 3 has the noise that is aimed at, and the least direction is 1/13 of the others.
     monkeypatch.setattr(constants, "QUICK_ROWS", 2500)
-    rows = np.random.default_rng(0).normal(size=(N, 5)) * [1, 1, 1, 1, 0.2]
+    rows = np.random.default_rng(0).normal(size=(N, 5)) * [1, 1, 1, 1, 0.28]
     run = start_run(rows)
     asked = record_every(run)
     white = whitened(run, np.eye(5))

@@ -15,7 +15,7 @@ from dpcov.methods.whitening import wrap as step
 from dpcov.methods.whitening.heavy import HeavyDirection, find_heavy
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.run import Run
-from dpcov.methods.whitening.settle import settle
+from dpcov.methods.whitening.settle import Settled, settle
 from dpcov.methods.whitening.whiten import White, whiten
 from dpcov.methods.whitening.wrap import Region, Tail, enclose, wrap
 
@@ -142,7 +142,7 @@ def test_a_ball_holds_all_rows_that_can_be_seen() -> None:
     rows = np.random.default_rng(0).standard_normal((N, D))
     run = start_run(rows)
     white = whitened(run)
-    region = wrap(run, *settle(run, white))
+    region = wrap(run, settle(run, white))
     norms = np.linalg.norm(rows @ white.rows.T, axis=1)
     # 3% of rho buy a fine histogram with a noise of 8 rows: 35 show in a bin, 140 in sixteen.
     assert 0 < (norms > region.radius).sum() < 160
@@ -156,7 +156,7 @@ def test_outliers_stay_outside_if_they_may_be() -> None:
     run = start_run(rows, contamination=0.02)
     white = whitened(run)
     norms = np.linalg.norm(rows @ white.rows.T, axis=1)
-    region = wrap(run, *settle(run, white))
+    region = wrap(run, settle(run, white))
     assert (norms[:200] > region.radius).mean() > 0.99
     assert (norms[200:] > region.radius).sum() < 160
 
@@ -188,7 +188,7 @@ def test_an_ellipsoid_that_does_not_fit_gives_way_to_a_ball(monkeypatch: pytest.
     tails = (Tail(histogram, 3.0, 2), Tail(histogram, 6.0, 1, HeavyDirection(across, 0.1, 1.0)))
     ellipsoid = Region(float(np.median(norms)) * 1.5, tails, (20.0,))
     monkeypatch.setattr(step, "surround", lambda *_: ellipsoid)
-    region = wrap(run, *settle(run, white))
+    region = wrap(run, settle(run, white))
     assert not region.heavy
     assert region.radius >= np.median(norms[:400])
 
@@ -239,7 +239,7 @@ def test_rows_further_out_than_all_directions_can_afford_stay_outside() -> None:
     grid = fine_grid(white.typical, N, 4_000.0)
     histogram = FineNorms(run.curator.ask(run.histogram(np.eye(D), grid, 0.03, "norms")), N, 4_000.0)
     assert histogram.radius(5.0) > 1_900
-    region = wrap(run, white, histogram)
+    region = wrap(run, Settled(white, histogram))
     assert region.radius * max(1.0, *region.stretches, 1.0) < 60
     # Nor does a region grow to them.
     rows[:100, 0] = 300.0
@@ -251,6 +251,6 @@ def test_tails_are_not_compared_where_columns_were_only_scaled() -> None:
     rows[:400, 0] *= 20
     looked, scaled = (start_run(rows, seed=1) for _ in range(2))
     white = White(np.eye(5), typical=math.sqrt(5), far=50.0, rank=5)
-    assert wrap(looked, *settle(looked, white)).heavy
-    assert not wrap(scaled, *settle(scaled, replace(white, is_white=False))).heavy
+    assert wrap(looked, settle(looked, white)).heavy
+    assert not wrap(scaled, settle(scaled, replace(white, is_white=False))).heavy
     assert "directions of the tail" not in {charge.purpose for charge in scaled.curator.receipt().charges}

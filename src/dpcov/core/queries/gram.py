@@ -107,13 +107,10 @@ class NoisyGram:
     lattice_map: LatticeMap
 
     def mean(self) -> NDArray[np.float64]:
-        """Return the noisy second moment of the mapped rows: the sum divided by the rows read.
-
-        Two answers tell its trace, the diagonal with d times the variance: least squares takes both.
-        """
+        """Return the noisy second moment of the mapped rows: the sum divided by the rows read."""
         moment = self.integers.astype(np.float64)
-        excess = float(self.trace - int(self.integers.trace()))
-        moment[np.diag_indices_from(moment)] += excess / (len(moment) + 1)
+        # The diagonal tells the trace with d times the variance: least squares takes both.
+        moment.flat[:: len(moment) + 1] += (self.trace - int(self.integers.trace())) / (len(moment) + 1)
         return moment * (self.unit / self.n_rows)
 
     @property
@@ -139,10 +136,9 @@ class Gram(GaussianQuery):
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix with its trace beside it
-    moves by at most ``sqrt(2) B^2`` in Frobenius norm, as the matrix alone may, and gets rounded Gaussian
-    noise of variance s2 on the trace and on the diagonal and s2/2 off it, with ``s2 >= B^4 / rho``
-    (``gram.md``).
+    *Formal guarantee.* `rho`-zCDP for replacing one row: the integer Gram matrix, its trace beside it, moves
+    by at most ``sqrt(2) B^2`` in l2 norm, and gets rounded Gaussian noise of variance s2 on the trace and the
+    diagonal and s2/2 off it, with ``s2 >= B^4 / rho`` (``gram.md``).
 
     Examples
     --------
@@ -207,8 +203,8 @@ class GramTask(RowTask):
 
     @property
     def block_rows(self) -> int:
-        """The longest block that a worker takes: no power of two, see `block_length`."""
-        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows - 24)
+        """The longest block that a worker takes."""
+        return block_length(self.clipping.lattice_map.n_columns)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -225,13 +221,12 @@ class _GramWorker(MappedWorker):
     overwrites = True
 
     def __init__(self, task: GramTask) -> None:
-        mapped = MappedRows(task.clipping.lattice_map, task.block_rows)
-        super().__init__(mapped, constant=task.constant)
+        super().__init__(MappedRows(task.clipping.lattice_map, task.block_rows), constant=task.constant)
         self._rows = LatticeRows(task.clipping, task.lattice)
         self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
 
     def add_mapped(self, units: Units | None) -> None:
-        self._sum.add(*self._rows.clip(self.mapped, units=units))
+        self._sum.add(*self._rows.clip(self.mapped, units=units), units)
 
     def total(self) -> NDArray[np.int64]:
         return self._sum.total()
@@ -280,13 +275,20 @@ class GramSum:
         self._partial = np.zeros((n_columns, n_columns))
         self._trace, self._rows = 0.0, 0
 
-    def add(self, values: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
+    def add(
+        self, values: NDArray[np.float64], squares: NDArray[np.float64], units: Units | None = None
+    ) -> None:
         """Add integer rows, shape (d, rows), with these exact squared norms, of rows or of units."""
-        if self._rows + len(squares) > self._exact_rows:
-            self._move()
-        add_gram(self._partial, values)
-        self._trace += float(squares.sum())
-        self._rows += len(squares)
+        ends = np.arange(1, len(squares) + 1) if units is None else units.ends
+        row = 0
+        for first in range(0, len(squares), self._exact_rows):
+            part = squares[first : first + self._exact_rows]
+            if self._rows + len(part) > self._exact_rows:
+                self._move()
+            start, row = row, int(ends[first + len(part) - 1])
+            add_gram(self._partial, values[:, start:row])
+            self._trace += float(part.sum())
+            self._rows += len(part)
 
     def total(self) -> NDArray[np.int64]:
         """Return the sum so far."""

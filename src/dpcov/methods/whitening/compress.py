@@ -78,7 +78,7 @@ def compress_longest(run: Run, here: White, far: float, *, columns: bool = False
         return None
     # Turned back, coordinates stay those of the columns.
     rows = (vectors * more) @ (vectors.T @ forms)
-    return replace(here, rows=rows, far=max(here.far, far * max(used)))
+    return replace(here, rows=rows, far=max(here.far, far * max(used)), look=None)
 
 
 def _gains(variances: Vector, unit: float, noise: float) -> Vector:

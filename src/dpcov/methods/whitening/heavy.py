@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcov.arrays import Matrix, Vector
-from dpcov.core import Rule
+from dpcov.core import Gram, NoisyGram, Rule
 from dpcov.laws import noise_norm, rarely_exceeded
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.align import align
 from dpcov.methods.whitening.frames import in_frame
-from dpcov.methods.whitening.norms import FineNorms
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 
@@ -68,23 +67,48 @@ class Agreement:
         return min(beyond, self.at_most * max(self.rows, beyond))
 
 
-def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[HeavyDirection, ...], Agreement]:
-    """Ask in which directions the rows beyond the bulk lie, and return those that stand out.
+@dataclass(frozen=True)
+class FarRows:
+    """A look at the directions of the rows a little beyond the bulk.
 
-    If all directions are alike, or the rows too few to tell, none does.
+    Attributes
+    ----------
+    share : float
+        What it costs, of the budget.
+    rows : float
+        How many it looks at.
+    """
+
+    share: float
+    rows: float
+
+    @classmethod
+    def worth_a_look(cls, run: Run, white: White) -> FarRows | None:
+        """Return what to ask; None if the rows are too few to tell directions apart, or these not white."""
+        own = run.d - run.curator.has_constant
+        share = min(c.TAIL_SHARE, run.left / 4)
+        rows = c.ROWS_LOOKED_AT * noise_norm(own, 1 / math.sqrt(share * run.rho))
+        # Tails are compared between white directions; coordinates that were not looked for are not white.
+        compared = white.is_white and not run.has_few_rows and not run.contamination
+        return cls(share, rows) if compared and own >= 2 and rows <= _MOST_LOOKED_AT * run.n else None
+
+    def query(self, run: Run, white: White, radius: float) -> Gram:
+        """Return the query for the directions of the rows beyond a radius."""
+        run.note("tail", self.share, run.d)
+        return run.gram_query(white.rows, radius, self.share, "directions of the tail", rule=Rule.TAIL)
+
+
+def find_heavy(run: Run, white: White, far_rows: NoisyGram) -> tuple[tuple[HeavyDirection, ...], Agreement]:
+    """Return the directions that stand out among those of the rows beyond the bulk, and how much these agree.
+
+    If all directions are alike, none does.
     """
     basis = _own_basis(run, white.rows)
-    own = basis.shape[1]
-    share = min(c.TAIL_SHARE, run.left / 4)
-    noise = noise_norm(own, 1 / math.sqrt(share * run.rho))
-    if own < 2 or c.ROWS_LOOKED_AT * noise > _MOST_LOOKED_AT * run.n:
-        return (), Agreement()
-    radius = histogram.look_radius(c.ROWS_LOOKED_AT * noise)
-    answer = run.gram(white.rows, radius, share, "directions of the tail", rule=Rule.TAIL)
-    _, outer = in_frame(answer, white.rows)
-    run.note("tail", share, run.d)
+    own, in_rows = basis.shape[1], run.n / far_rows.radius**2
+    noise = noise_norm(own, far_rows.sigma * in_rows)
+    _, outer = in_frame(far_rows, white.rows)
     # In rows: each counts with the square of the part of it that lies along a direction.
-    counts = basis.T @ outer @ basis * (run.n / radius**2)
+    counts = basis.T @ outer @ basis * in_rows
     values, vectors = np.linalg.eigh(counts)
     # Half of the directions or more are taken to be ordinary. Their eigenvalues are the lower half, which
     # noise alone, of a semicircle law, puts 4 / (3 pi) of its norm below their mean.
@@ -92,7 +116,7 @@ def find_heavy(run: Run, white: White, histogram: FineNorms) -> tuple[tuple[Heav
     ordinary = max(float(half.mean()) + 4 / (3 * math.pi) * noise, 0.0)
     # 19 of 20 times, noise and chance together bring no ordinary direction beyond this.
     least = rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
-    rows = max(float(np.trace(outer)) * run.n / radius**2, noise)
+    rows = max(float(np.trace(outer)) * in_rows, noise)
     agreement = _agreement(float(values[-1]), noise, own, rows)
     found = vectors[:, values - ordinary > least][:, ::-1]
     columns = basis.T @ white.rows[:, : run.d - run.constant]

@@ -105,7 +105,7 @@ class NormLook:
     def __init__(self, answer: NoisyCounts, *, ignored_rows: float = 0.0) -> None:
         self._edges = answer.grid.edges()
         self._near_bins = _NEAR_DOUBLINGS * (1 if answer.grid.doublings else 2 * answer.grid.halves)
-        self._sigma = math.sqrt(float(answer.variance))
+        self._sigma, self._n_rows = math.sqrt(float(answer.variance)), answer.n_rows
         # Zero rows say nothing here, and what is beyond the last edge has no length.
         self._counts = answer.counts.astype(np.float64)
         self._counts[[0, -1]] = 0.0
@@ -148,6 +148,18 @@ class NormLook:
     def far_under(self, sigma: float) -> float:
         """Return how far out these rows would be seen if the noise had another standard deviation."""
         return float(self._edges[self._last_seen(sigma)])
+
+    def radius_exceeded_by(self, share: float) -> float:
+        """Return a length that about this share of the rows exceeds, counted from the furthest seen."""
+        wanted, beyond = share * self._n_rows, 0.0
+        for place in range(self._last, self._mode, -1):
+            before, beyond = beyond, beyond + max(float(self._counts[place]), 0.0)
+            if beyond >= wanted:
+                # Between two edges the count falls about exponentially.
+                part = math.log(beyond / wanted) / math.log(beyond / max(before, 1e-3 * wanted))
+                low, high = float(self._edges[place - 1]), float(self._edges[place])
+                return low * (high / low) ** part
+        return float(self._edges[self._mode])
 
     def _last_seen(self, sigma: float) -> int:
         near = range(self._mode, min(self._mode + self._near_bins, len(self._counts) - 1))

@@ -39,8 +39,8 @@ _ROUNDED = 2.0**-25
 
 def find_and_release(run: Run, white: White) -> Estimate:
     """Settle the coordinates, find the region, and release."""
-    settled, histogram = settle(run, white)
-    return release(run, settled, wrap(run, settled, histogram))
+    settled = settle(run, white)
+    return release(run, settled.white, wrap(run, settled))
 
 
 def release(run: Run, white: White, region: Region) -> Estimate:
@@ -92,7 +92,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration)
     told = beyond.describe(restoration)
     exposed = (
-        find_exposed(counted, room.radius, law, run.far_rows, run.n, explained=bool(told["explained"]))
+        find_exposed(counted, room.radius, law, region.far_rows, run.n, explained=bool(told["explained"]))
         if has_constant and not run.contamination
         else Exposed()
     )

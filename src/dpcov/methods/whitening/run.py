@@ -53,8 +53,6 @@ class Run:
         An upper bound on the share of outliers, which far rows may be.
     rounds : list of Round
         What was asked so far.
-    far_rows : NoisyGram, optional
-        The last answer about the directions of far rows.
     """
 
     curator: Curator
@@ -63,7 +61,6 @@ class Run:
     rho: float
     contamination: float = 0.0
     rounds: list[Round] = field(default_factory=list)
-    far_rows: NoisyGram | None = None
 
     @property
     def left(self) -> float:
@@ -131,11 +128,13 @@ class Run:
         self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
     ) -> NoisyGram:
         """Ask for the Gram matrix of the rows after `forms`, kept within a radius."""
-        clipping = Clipping(self.map(forms), radius, rule)
-        answer = self.curator.ask(Gram(clipping, self.part(share), purpose, every))
-        if rule is Rule.TAIL:
-            self.far_rows = answer
-        return answer
+        return self.curator.ask(self.gram_query(forms, radius, share, purpose, rule=rule, every=every))
+
+    def gram_query(
+        self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
+    ) -> Gram:
+        """Return the query for that."""
+        return Gram(Clipping(self.map(forms), radius, rule), self.part(share), purpose, every)
 
     def look(
         self, forms: Matrix, share: float, purpose: str, *, frame: Matrix | None = None, every: int = 1

@@ -9,17 +9,43 @@ last of these looks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from dpcov.core import NoisyGram
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.compress import compress_longest
+from dpcov.methods.whitening.heavy import FarRows
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.radius import even_count
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 
 
-def settle(run: Run, white: White) -> tuple[White, FineNorms]:
-    """Return coordinates in which a careful look shows no direction that is far too long, and that look."""
-    histogram = _ask_norms(run, white)
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Coordinates in which a careful look shows no direction that is far too long.
+
+    Attributes
+    ----------
+    white : White
+        The coordinates.
+    histogram : FineNorms
+        The careful look.
+    far_rows : NoisyGram, optional
+        The directions of the rows beyond the bulk; None if these are not looked at.
+    """
+
+    white: White
+    histogram: FineNorms
+    far_rows: NoisyGram | None = None
+
+
+def settle(run: Run, white: White) -> Settled:
+    """Look carefully, and compress what is far too long.
+
+    The same scan shows where the rows beyond the bulk lie: the look before tells where the bulk ends.
+    """
+    histogram, far_rows = _look_carefully(run, white)
     for _ in range(c.MOST_RETURNS):
         far = histogram.radius(even_count(run, run.d))
         if far < c.APART * white.far or run.contamination or run.has_few_rows or not white.is_white:
@@ -27,11 +53,21 @@ def settle(run: Run, white: White) -> tuple[White, FineNorms]:
         compressed = compress_longest(run, white, far)
         if compressed is None:
             break
-        white, histogram = compressed, _ask_norms(run, compressed)
-    return white, histogram
+        white = compressed
+        histogram, far_rows = _look_carefully(run, white)
+    asked = FarRows.worth_a_look(run, white)
+    if far_rows is None and asked is not None:
+        # The careful look is the first one at these coordinates.
+        far_rows = run.curator.ask(asked.query(run, white, histogram.look_radius(asked.rows)))
+    return Settled(white, histogram, far_rows)
 
 
-def _ask_norms(run: Run, white: White) -> FineNorms:
+def _look_carefully(run: Run, white: White) -> tuple[FineNorms, NoisyGram | None]:
     grid = fine_grid(white.typical, run.n, c.APART * white.far)
     query = run.histogram(white.rows, grid, run.careful_look, "histogram of the norms")
-    return FineNorms(run.curator.ask(query), run.n, c.APART * white.far)
+    asked = FarRows.worth_a_look(run, white)
+    if asked is None or white.look is None:
+        return FineNorms(run.curator.ask(query), run.n, c.APART * white.far), None
+    beyond = asked.query(run, white, white.look.radius_exceeded_by(asked.rows / run.n))
+    norms, far_rows = run.curator.ask(query, beyond)
+    return FineNorms(norms, run.n, c.APART * white.far), far_rows

@@ -48,6 +48,8 @@ class White:
         How many directions were visible; the others may be next to nothing.
     is_white : bool
         Whether they were made white, and not just scaled (``compress.py``).
+    look : NormLook, optional
+        What the lengths are from; None if they were inferred.
     """
 
     rows: Matrix
@@ -55,11 +57,12 @@ class White:
     far: float
     rank: int
     is_white: bool = True
+    look: NormLook | None = None
 
     @classmethod
     def seen(cls, rows: Matrix, look: NormLook, rank: int) -> White:
         """Take the lengths from a look at the rows."""
-        return cls(rows, look.typical, look.far, rank)
+        return cls(rows, look.typical, look.far, rank, look=look)
 
     @property
     def complete(self) -> bool:

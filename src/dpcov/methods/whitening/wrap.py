@@ -21,13 +21,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.core import NormHistogram
+from dpcov.core import NoisyGram, NormHistogram
 from dpcov.laws import RESOLVED
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.heavy import Agreement, HeavyDirection, find_heavy
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_by_reach
 from dpcov.methods.whitening.run import Run
+from dpcov.methods.whitening.settle import Settled
 from dpcov.methods.whitening.whiten import White
 
 _DROPPING_MARGIN = 1.05
@@ -71,12 +72,15 @@ class Region:
         How much further the region reaches along the direction of each tail that has one.
     agreement : Agreement
         How much the rows beyond lie along one direction.
+    far_rows : NoisyGram, optional
+        The directions of the rows beyond the bulk; None if they were not looked at.
     """
 
     radius: float
     tails: tuple[Tail, ...] = ()
     stretches: tuple[float, ...] = ()
     agreement: Agreement = field(default_factory=Agreement)
+    far_rows: NoisyGram | None = None
 
     @property
     def heavy(self) -> tuple[HeavyDirection, ...]:
@@ -96,17 +100,16 @@ class Region:
         return replace(self, radius=factor * self.radius, tails=tails)
 
 
-def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
+def wrap(run: Run, settled: Settled) -> Region:
     """Balance what clipping takes away against the noise that a wider region brings."""
+    white, histogram, far_rows = settled.white, settled.histogram, settled.far_rows
     rank = max(white.rank, 1)
     if run.contamination:
         count = directional_count(run, rank)
         # A dropped row takes all it has: a little further out few rows of the bulk are left.
         radius = _DROPPING_MARGIN * histogram.radius(count, ignore_beyond=run.contamination * run.n)
         return Region(radius, (Tail(histogram, radius, rank),))
-    # Tails are compared between white directions; coordinates that were not looked for are not white.
-    compared = white.is_white and not run.has_few_rows
-    heavy, agreement = find_heavy(run, white, histogram) if compared else ((), Agreement())
+    heavy, agreement = ((), Agreement()) if far_rows is None else find_heavy(run, white, far_rows)
     noise = even_count(run, run.d)
     told = histogram.radius(noise, within=max(_affordable_radius(run, white), white.far))
     if heavy and _pays(run, white, len(heavy), told):
@@ -118,9 +121,9 @@ def wrap(run: Run, white: White, histogram: FineNorms) -> Region:
         lost = c.APART * grown.radius * max(1.0, *grown.stretches) < told
         around = _noise_of(run.d, told, ())
         if not lost and (not wider or _noise_of(run.d, grown.radius, grown.stretches) <= around):
-            return grown
+            return replace(grown, far_rows=far_rows)
     radius = cheapest_radius(histogram, told, noise, agreement.expected(rank), without_law=white.far)
-    return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement)
+    return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement, far_rows=far_rows)
 
 
 def _pays(run: Run, white: White, n_heavy: int, far: float) -> bool:

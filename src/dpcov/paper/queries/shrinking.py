@@ -155,7 +155,7 @@ class ShrunkGramTask(RowTask):
     @property
     def block_rows(self) -> int:
         """The longest block that a worker takes."""
-        return min(block_length(self.clipping.lattice_map.n_columns), self.lattice.exact_rows)
+        return block_length(self.clipping.lattice_map.n_columns)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -241,7 +241,7 @@ class _GramTask(RowTask):
 
     @property
     def block_rows(self) -> int:
-        return min(block_length(len(self.bounds.lower) + 1), self.exact_rows)
+        return block_length(len(self.bounds.lower) + 1)
 
     @property
     def exact_rows(self) -> int:

@@ -28,7 +28,7 @@ from dpcov.core.units import Units
 A = TypeVar("A")
 
 # So many rows of tables take a step together: more would cost more for fresh memory than they save in calls.
-_ROWS_TOGETHER = 98_160
+_ROWS_TOGETHER = 98_280
 _LEAST_MAGNITUDE = 2.0**LEAST_EXPONENT
 _SCRATCH = 4  # numbers for each row, beside its own
 
