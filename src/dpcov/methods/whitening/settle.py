@@ -56,9 +56,10 @@ def settle(run: Run, white: White) -> Settled:
         white = compressed
         histogram, far_rows = _look_carefully(run, white)
     asked = FarRows.worth_a_look(run, white)
-    if far_rows is None and asked is not None:
-        # The careful look is the first one at these coordinates.
-        far_rows = run.curator.ask(asked.query(run, white, histogram.look_radius(asked.rows)))
+    radius = 0.0 if asked is None else histogram.look_radius(asked.rows)
+    # The careful look may be the first one at these coordinates, or show that far rows lie further out.
+    if asked is not None and (far_rows is None or radius > c.SAME * far_rows.radius):
+        far_rows = run.curator.ask(asked.query(run, white, radius))
     return Settled(white, histogram, far_rows)
 
 
