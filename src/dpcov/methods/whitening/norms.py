@@ -158,7 +158,7 @@ class NormLook:
                 # Between two edges the count falls about exponentially.
                 part = math.log(beyond / wanted) / math.log(beyond / max(before, 1e-3 * wanted))
                 low, high = float(self._edges[place - 1]), float(self._edges[place])
-                return low * (high / low) ** part
+                return float(low * (high / low) ** part)
         return float(self._edges[self._mode])
 
     def _last_seen(self, sigma: float) -> int:
