@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
+from dpcov.core import Budget, Curator, ExactnessError, PrivacyCost, SeededBits
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Lattice, LatticeMap
-from dpcov.core.queries.gram import Clipping, Gram, GramTask, NoisyGram, Rule
+from dpcov.core.queries.gram import Clipping, Gram, GramSum, GramTask, NoisyGram, Rule
+from dpcov.core.units import Units
 from dpcov.maps import integer_map
 from dpcov.sources import ArraySource
 
@@ -134,6 +135,39 @@ def test_values_of_other_types_become_float64_before_centres_are_subtracted(dtyp
         assert worker.total().tolist() == expected
     assert scan(rows, task).tolist() == expected
     assert scan(np.asfortranarray(rows), task).tolist() == expected
+
+
+def grid_rows(columns: int, n_rows: int, bound: int = 3) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Integer rows, one a column, and their squared norms."""
+    values = np.random.default_rng(columns).integers(-bound, bound + 1, size=(columns, n_rows))
+    return values.astype(np.float64), (values**2).sum(axis=0).astype(np.float64)
+
+
+@pytest.mark.parametrize("d", [1, 3, 14])
+def test_a_block_that_is_too_long_to_be_exact_is_added_in_pieces(d: int) -> None:
+    values, squares = grid_rows(d, 103)
+    found, moved = GramSum(d, exact_rows=20), []
+    inner = found._move
+    # One piece at most before all that was added is moved to integers.
+    found._move = lambda: (moved.append(found._rows), inner())  # type: ignore[assignment, method-assign, func-returns-value]
+    for first, last in ((0, 7), (7, 67), (67, 103)):
+        found.add(values[:, first:last], squares[first:last])
+    assert (found.total() == values @ values.T).all()
+    assert max(moved) <= 20
+    assert sum(moved) == 103
+
+
+def test_pieces_of_units_end_where_a_unit_does() -> None:
+    counts = np.random.default_rng(0).integers(0, 6, 50)
+    units = Units(np.cumsum(counts))
+    values, squares = grid_rows(4, int(counts.sum()))
+    joint = units.add_up(squares.astype(np.int64)).astype(np.float64)
+    found = GramSum(4, exact_rows=7)
+    found.add(values, joint, units)
+    # The trace of every piece is compared with the squares of its units, so a wrong cut raises.
+    assert (found.total() == values @ values.T).all()
+    with pytest.raises(ExactnessError):
+        GramSum(4, exact_rows=7).add(values, joint, Units(np.roll(units.ends, 1)[1:].repeat(2)[:50]))
 
 
 def test_a_scan_leaves_numpys_buffer_as_it_was() -> None:

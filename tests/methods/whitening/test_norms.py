@@ -266,6 +266,17 @@ def test_where_to_look_for_far_rows() -> None:
     )
 
 
+@pytest.mark.parametrize("rows", [300, 3000])
+def test_a_look_tells_which_length_a_share_of_the_rows_exceeds(rows: int) -> None:
+    norms = gaussian_norms()
+    for every in (1, 4):
+        # The noise of the bins from the furthest that are seen on.
+        radius = look(norms[::every]).radius_exceeded_by(rows / len(norms))
+        assert 0.5 * rows < (norms > radius).sum() < 1.5 * rows
+    # Of more rows than lie beyond the mode, the mode is the end.
+    assert look(norms).radius_exceeded_by(0.9) < np.quantile(norms, 0.9)
+
+
 def test_the_correction_gives_back_what_clipping_takes() -> None:
     norms = gaussian_norms()
     histogram = fine(norms, 3.0)

@@ -155,8 +155,9 @@ class NormLook:
         for place in range(self._last, self._mode, -1):
             before, beyond = beyond, beyond + max(float(self._counts[place]), 0.0)
             if beyond >= wanted:
-                # Between two edges the count falls about exponentially.
-                part = math.log(beyond / wanted) / math.log(beyond / max(before, 1e-3 * wanted))
+                # Between two edges the count falls about exponentially, but no further than noise shows.
+                after = min(max(before, _ALMOST_SURE * self._sigma), wanted)
+                part = math.log(beyond / wanted) / max(math.log(beyond / after), 1e-9)
                 low, high = float(self._edges[place - 1]), float(self._edges[place])
                 return float(low * (high / low) ** part)
         return float(self._edges[self._mode])
