@@ -47,8 +47,8 @@ def rows_clipped_alone(patch: pytest.MonkeyPatch, program: Program) -> Program:
     clip = LatticeRows.clip
 
     def alone(self: LatticeRows, rows: Any, shrinking: Any = 1.0, units: Any = None) -> Any:
-        del units
-        return clip(self, rows, shrinking)
+        values, squares = clip(self, rows, shrinking)
+        return values, units.add_up(squares.astype(np.int64)).astype(np.float64)
 
     patch.setattr(LatticeRows, "clip", alone)
     return program
