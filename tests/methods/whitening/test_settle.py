@@ -120,6 +120,18 @@ def test_the_look_before_tells_where_the_bulk_ends_so_that_one_scan_is_enough(ev
     assert 0.5 * expected.rows < beyond < 4 * expected.rows
 
 
+def test_far_rows_are_looked_at_again_where_the_careful_look_shows_them_further_out() -> None:
+    rows = np.random.default_rng(4).standard_normal((N, D))
+    look = start_run(rows, seed=2).look(np.eye(D), 0.03, "look")
+    # As if the look had missed 400 rows, less than twice as far out as it saw any.
+    rows[:400] *= 8 / np.linalg.norm(rows[:400], axis=1)[:, None]
+    run = start_run(rows, seed=2)
+    settled = settle(run, White.seen(np.eye(D), look, D))
+    assert [purpose for purpose, _ in charges(run)].count("directions of the tail") == 2
+    assert settled.far_rows is not None
+    assert 6 < settled.far_rows.radius < 8.5
+
+
 def test_few_rows_are_not_worth_a_look_at_the_far_ones() -> None:
     # The noise of a look at directions is sqrt(2 * 4 / (0.03 * 0.5)) = 23 rows; 8 times that are looked at.
     for n_rows, worth in ((2000, True), (1700, False)):
