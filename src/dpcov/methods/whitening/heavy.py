@@ -94,7 +94,6 @@ class FarRows:
 
     def query(self, run: Run, white: White, radius: float) -> Gram:
         """Return the query for the directions of the rows beyond a radius."""
-        run.note("tail", self.share, run.d)
         return run.gram_query(white.rows, radius, self.share, "directions of the tail", rule=Rule.TAIL)
 
 

@@ -60,6 +60,7 @@ def settle(run: Run, white: White) -> Settled:
     # The careful look may be the first one at these coordinates, or show that far rows lie further out.
     if asked is not None and (far_rows is None or radius > c.SAME * far_rows.radius):
         far_rows = run.curator.ask(asked.query(run, white, radius))
+        run.note("tail", asked.share, run.d)
     return Settled(white, histogram, far_rows)
 
 
@@ -71,4 +72,5 @@ def _look_carefully(run: Run, white: White) -> tuple[FineNorms, NoisyGram | None
         return FineNorms(run.curator.ask(query), run.n, c.APART * white.far), None
     beyond = asked.query(run, white, white.look.radius_exceeded_by(asked.rows / run.n))
     norms, far_rows = run.curator.ask(query, beyond)
+    run.note("tail", asked.share, run.d)
     return FineNorms(norms, run.n, c.APART * white.far), far_rows

@@ -5,7 +5,8 @@ sends its rows far out in one direction. A ball that holds them lets noise into 
 takes much of that column's variance away. In white coordinates an ellipsoid P costs about ``sqrt(2
 lambda_max(P) tr(P)) / (n sqrt(rho))``, so stretching one direction is much cheaper than a larger ball.
 
-1. The directions of the rows a little beyond the bulk are asked for (``heavy.py``).
+1. The last look has brought the directions of the rows a little beyond the bulk. Those in which more of them
+   lie than noise and chance explain are heavy (``heavy.py``).
 2. If an ellipsoid may save more noise than the looks for it cost, each direction in which more rows lie than
    in most gets a histogram of its own, hence its own reach, and so does the norm of what is left. The region
    is where noise and what clipping takes along these directions are least together (`surround`). Otherwise a
