@@ -109,9 +109,16 @@ def take_apart(seed: int) -> Parts | None:
 
 
 def _noise(d: int) -> Array:
-    """Symmetric matrices with a standard deviation of 1 on the diagonal and ``sqrt(1/2)`` off it."""
-    drawn = np.random.default_rng(1).standard_normal((_DRAWS, d, d))
-    return np.asarray((drawn + drawn.transpose(0, 2, 1)) / 2)
+    """Noise of Gram matrices that come with their traces, in units of its standard deviation.
+
+    It is 1 on the diagonal and ``sqrt(1/2)`` off it before the trace helps, which the oracle has to do
+    without (``core/queries/gram.md``).
+    """
+    rng = np.random.default_rng(1)
+    drawn = rng.standard_normal((_DRAWS, d, d))
+    noise = (drawn + drawn.transpose(0, 2, 1)) / 2
+    excess = rng.standard_normal(_DRAWS) - np.trace(noise, axis1=1, axis2=2)
+    return np.asarray(noise + excess[:, None, None] / (d + 1) * np.eye(d))
 
 
 def _median_error(white: Array, lengths: Array, noise: Array) -> float:
