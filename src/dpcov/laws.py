@@ -46,9 +46,9 @@ class NoiseLaw:
     """The law of the noise in a second-moment matrix, which is public.
 
     The estimate is ``inverse @ (A + N) @ inverse.T``: A is the second moment of the mapped rows, N
-    is symmetric with independent entries of mean zero (Gaussian, rounded to a fine grid). The noise has no
-    larger variance in any answer. It has less where a trace of its own was told (``core/queries/gram.md``):
-    ``sigma^2 (tr A)^2 / (d + 1)`` less in an answer ``<A, .>``. Where a method has shrunk its estimate, the
+    is symmetric with independent entries of mean zero (Gaussian, rounded to a fine grid). No answer has more
+    noise than that. Where a Gram matrix came with its trace (``core/queries/gram.md``), an answer ``<Q, N>``
+    has a variance that is ``sigma^2 (tr Q)^2 / (d + 1)`` less. Where a method has shrunk its estimate, the
     mean square of the error, over the entries in the mapped rows, is below that of N as well.
 
     Attributes

@@ -96,6 +96,6 @@ class Source(Protocol):
 
 
 def block_length(n_columns: int) -> int:
-    """Return a block length that keeps a block in the cache."""
-    fitting = _BLOCK_ENTRIES // n_columns // 8 * 8
+    """Return a block length that suits caches and threads."""
+    fitting = _BLOCK_ENTRIES // n_columns // 24 * 24
     return min(max(fitting, _SHORTEST_BLOCK), _LONGEST_BLOCK)

@@ -58,9 +58,9 @@ def shrink_towards(target: Matrix, matrix: Matrix, sigma: float) -> tuple[Matrix
     """Draw a noisy matrix to the multiple of `target` that is next to it.
 
     The estimator of James and Stein (1961): the noise has the same variance in every direction of
-    Frobenius norm, so whatever the true matrix is, this lowers the mean squared error, and by
-    much if the true matrix is as near to the target as the noise is large. The weight is at most what
-    moves no direction by more than the noise norm: a single direction that stands out stays.
+    Frobenius norm, less in that of the trace, so whatever the true matrix is, this lowers the mean squared
+    error, and by much if the true matrix is as near to the target as the noise is large. The weight is at
+    most what moves no direction by more than the noise norm: a single direction that stands out stays.
 
     Parameters
     ----------

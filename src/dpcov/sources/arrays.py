@@ -34,7 +34,7 @@ class _InMemory(Table):
     def _streams(self, task: RowTask | None) -> Sequence[Stream]:
         share = -(-self._n_rows // self._threads)
         block_rows = 1 if task is None else task.block_rows
-        length = min(max(_SPAN_ROWS // block_rows, 1), -(-share // block_rows)) * block_rows
+        length = min(max(_SPAN_ROWS // block_rows, 1) * block_rows, share)
 
         def pieces() -> Iterator[Piece]:
             for first in range(0, self._n_rows, length):

@@ -273,6 +273,12 @@ def test_a_skewed_column_that_clipping_moves_carries_a_note() -> None:
     listed = [made.diagnostics["rows_beyond"]["columns"] for made in releases]
     # The column is listed in half of the releases: in none of six once in 64 such tests.
     assert all(columns in ([], ["x0"]) for columns in listed)
+    # Its mean is missed without a note in 1 release of 20: in 3 of six once in 500 such tests.
+    missed = 0
+    for made in releases:
+        lower, upper = made.mean(["x0"]).interval()
+        missed += not (lower[0] <= rows[:, 0].mean() <= upper[0] or made.mean(["x0"]).notes)
+    assert missed <= 2
     made = next(made for made, columns in zip(releases, listed, strict=True) if columns)
     note = "Many far rows lie along x0: they can move it by more than its interval says."
     assert any(found.endswith(note) for found in made.mean().notes)

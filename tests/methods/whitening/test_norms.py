@@ -266,15 +266,25 @@ def test_where_to_look_for_far_rows() -> None:
     )
 
 
-@pytest.mark.parametrize("rows", [300, 3000])
-def test_a_look_tells_which_length_a_share_of_the_rows_exceeds(rows: int) -> None:
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_look_tells_which_length_a_share_of_the_rows_exceeds(every: int) -> None:
     norms = gaussian_norms()
-    for every in (1, 4):
-        # The noise of the bins from the furthest that are seen on.
+    for rows in (300, 3000):
+        # A bin is 2^(1/4) wide, in which the numbers of a normal tail fall by a factor of 8.
         radius = look(norms[::every]).radius_exceeded_by(rows / len(norms))
-        assert 0.5 * rows < (norms > radius).sum() < 1.5 * rows
+        assert 0.8 * rows < (norms > radius).sum() < 8 * rows
     # Of more rows than lie beyond the mode, the mode is the end.
     assert look(norms).radius_exceeded_by(0.9) < np.quantile(norms, 0.9)
+
+
+@pytest.mark.parametrize("every", [1, 4, 16])
+@pytest.mark.parametrize("length", [9.6, 10.4, 11.2])
+def test_rows_of_one_length_lie_beyond_what_they_exceed(every: int, length: float) -> None:
+    # Those of a 0/1 column do. In a bin from 9.5 to 11.3 they may lie anywhere.
+    norms = gaussian_norms(400_000)
+    norms[::100] = length
+    radius = look(np.random.default_rng(0).permutation(norms)[::every]).radius_exceeded_by(200 / len(norms))
+    assert (norms > radius).sum() >= 4000
 
 
 def test_the_correction_gives_back_what_clipping_takes() -> None:

@@ -1,7 +1,7 @@
 """What several Gram matrices in different coordinates tell together about one second moment.
 
-An answer k is ``G_k = A_k S A_k^T + N_k``, the entries of N_k independent with standard deviation s_k. The
-least-squares estimate of S weighs each answer by its noise:
+An answer k is ``G_k = A_k S A_k^T + N_k``, the entries of N_k about independent with standard deviation s_k.
+The least-squares estimate of S weighs each answer by its noise:
 
     minimise  sum_k |A_k S A_k^T - G_k|_F^2 / s_k^2,   hence   sum_k P_k S P_k = sum_k A_k^T G_k A_k / s_k^2,
 

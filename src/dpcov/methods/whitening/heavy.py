@@ -76,7 +76,7 @@ class FarRows:
     share : float
         What it costs, of the budget.
     rows : float
-        How many it looks at.
+        How many it aims at.
     """
 
     share: float
@@ -100,12 +100,15 @@ class FarRows:
 def find_heavy(run: Run, white: White, far_rows: NoisyGram) -> tuple[tuple[HeavyDirection, ...], Agreement]:
     """Return the directions that stand out among those of the rows beyond the bulk, and how much these agree.
 
-    If all directions are alike, none does.
+    If all directions are alike, none does. Of fewer rows than the norm of the noise, nothing is known.
     """
     basis = _own_basis(run, white.rows)
     own, in_rows = basis.shape[1], run.n / far_rows.radius**2
     noise = noise_norm(own, far_rows.sigma * in_rows)
     _, outer = in_frame(far_rows, white.rows)
+    rows = float(np.trace(outer)) * in_rows
+    if rows < noise:
+        return (), Agreement()
     # In rows: each counts with the square of the part of it that lies along a direction.
     counts = basis.T @ outer @ basis * in_rows
     values, vectors = np.linalg.eigh(counts)
@@ -115,7 +118,6 @@ def find_heavy(run: Run, white: White, far_rows: NoisyGram) -> tuple[tuple[Heavy
     ordinary = max(float(half.mean()) + 4 / (3 * math.pi) * noise, 0.0)
     # 19 of 20 times, noise and chance together bring no ordinary direction beyond this.
     least = rarely_exceeded(own) * noise + 2 * math.sqrt(ordinary)
-    rows = max(float(np.trace(outer)) * in_rows, noise)
     agreement = _agreement(float(values[-1]), noise, own, rows)
     found = vectors[:, values - ordinary > least][:, ::-1]
     columns = basis.T @ white.rows[:, : run.d - run.constant]

@@ -150,17 +150,14 @@ class NormLook:
         return float(self._edges[self._last_seen(sigma)])
 
     def radius_exceeded_by(self, share: float) -> float:
-        """Return a length that about this share of the rows exceeds, counted from the furthest seen."""
-        wanted, beyond = share * self._n_rows, 0.0
-        for place in range(self._last, self._mode, -1):
-            before, beyond = beyond, beyond + max(float(self._counts[place]), 0.0)
-            if beyond >= wanted:
-                # Between two edges the count falls about exponentially, but no further than noise shows.
-                after = min(max(before, _ALMOST_SURE * self._sigma), wanted)
-                part = math.log(beyond / wanted) / max(math.log(beyond / after), 1e-9)
-                low, high = float(self._edges[place - 1]), float(self._edges[place])
-                return float(low * (high / low) ** part)
-        return float(self._edges[self._mode])
+        """Return a length that at least this share of the rows exceeds, counted from the furthest seen.
+
+        The lower end of a bin: its rows may all lie in one place, as those of a 0/1 column do.
+        """
+        beyond = np.cumsum(np.maximum(self._counts[self._last : self._mode : -1], 0.0))
+        enough = np.flatnonzero(beyond >= share * self._n_rows)
+        last = self._last - int(enough[0]) - 1 if len(enough) else self._mode
+        return float(self._edges[last])
 
     def _last_seen(self, sigma: float) -> int:
         near = range(self._mode, min(self._mode + self._near_bins, len(self._counts) - 1))

@@ -9,6 +9,7 @@ last of these looks.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dpcov.core import NoisyGram
@@ -56,11 +57,12 @@ def settle(run: Run, white: White) -> Settled:
         white = compressed
         histogram, far_rows = _look_carefully(run, white)
     asked = FarRows.worth_a_look(run, white)
-    radius = 0.0 if asked is None else histogram.look_radius(asked.rows)
-    # The careful look may be the first one at these coordinates, or show that far rows lie further out.
-    if asked is not None and (far_rows is None or radius > c.SAME * far_rows.radius):
-        far_rows = run.curator.ask(asked.query(run, white, radius))
-        run.note("tail", asked.share, run.d)
+    if asked is not None:
+        radius = histogram.look_radius(asked.rows)
+        # The careful look may be the first one at these coordinates, or show far rows elsewhere.
+        if far_rows is None or abs(math.log(radius / far_rows.radius)) > math.log(c.SAME):
+            far_rows = run.curator.ask(asked.query(run, white, radius))
+            run.note("tail", asked.share, run.d)
     return Settled(white, histogram, far_rows)
 
 

@@ -172,7 +172,7 @@ def noise_norm_at_most(n_columns: int, failure: float) -> float:
     -----
     ``sqrt(2 d) + sqrt(2 ln(2 / failure))``, for the paper's Fact 2.1. The largest eigenvalue has mean at most
     ``sqrt(2 d)`` (Slepian and Gordon) and is 1-Lipschitz in the Frobenius norm, in which this noise is a
-    standard Gaussian; twice, for both signs.
+    standard Gaussian, or less where a trace helps; twice, for both signs.
     """
     return math.sqrt(2 * count(n_columns, "n_columns")) + math.sqrt(
         2 * math.log(2 / share(failure, "failure"))
