@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ def test_a_release_shows_its_guarantee_and_each_column() -> None:
     made = small_release()
     shown = Reader(made)
     assert f"epsilon {made.receipt.epsilon(1e-6):.4g}"[:11] in shown.text
-    assert "20,000 rows, each protected by itself, about 100.0% of rows complete (" in shown.text
+    # All rows are complete. The share is off by 0.1% in one release of three, by 0.4% in one of 20,000.
+    shares = r"about (100\.[0-3]|99\.[6-9])% of rows complete \("
+    assert re.search("20,000 rows, each protected by itself, " + shares, shown.text)
     assert shown.lines[0] == ["column", "mean", "standard deviation"]
     assert [line[0] for line in shown.lines[1:]] == list(made.columns)
     assert float(shown.lines[2][1]) == pytest.approx(made.mean()["weight"], rel=1e-4)

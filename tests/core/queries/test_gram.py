@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -231,7 +232,9 @@ def test_the_trace_has_noise_of_its_own_and_takes_most_of_it_from_the_mean() -> 
     # the trace would leave 2 there, and none 0.
     rows, d, asked = np.zeros((4, 2)), 2, 2000
     curator = Curator(
-        ArraySource(rows, threads=1), Budget(PrivacyCost(asked)), SeededBits(np.random.default_rng(5))
+        ArraySource(rows, threads=1),
+        Budget(PrivacyCost(Fraction(asked))),
+        SeededBits(np.random.default_rng(5)),
     )
     query = Gram(Clipping(integer_map(np.eye(2)), 1.0), 1, "noise")
     answers = [curator.ask(query) for _ in range(asked)]
