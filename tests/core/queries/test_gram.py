@@ -228,8 +228,8 @@ def test_the_mean_is_the_least_squares_estimate_from_the_matrix_and_its_trace(
 
 def test_the_trace_has_noise_of_its_own_and_takes_most_of_it_from_the_mean() -> None:
     # 2,000 answers about zero rows, in units of the noise. A sample variance is off by 3.2% of itself then,
-    # and by 5 times that once in 1.7 million. Noise of the diagonal used again for
-    # the trace would leave 2 there, and none 0.
+    # and by 5 times that once in 1.7 million. Noise of the diagonal used again for the trace would leave 2
+    # there, and none 0.
     rows, d, asked = np.zeros((4, 2)), 2, 2000
     curator = Curator(
         ArraySource(rows, threads=1),
