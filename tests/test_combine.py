@@ -118,6 +118,18 @@ def test_the_cost_is_the_largest_and_all_receipts_are_kept(tmp_path: Path) -> No
     assert (again.mean().interval().lower == third.mean().interval().lower).all()
 
 
+def test_units_do_not_matter() -> None:
+    units = np.array([1e-12, 1.0, 1e14])
+    parts = [
+        dpcov.release(rows * units, rho=0.5, columns=NAMES, rng=np.random.default_rng(i))
+        for i, rows in enumerate(TABLES)
+    ]
+    together, same = dpcov.combine(parts), dpcov.combine(releases())
+    # Other units lead to other coordinates, and so to other noise of about the same size.
+    np.testing.assert_allclose(together.correlation().values, same.correlation().values, atol=0.05)
+    np.testing.assert_allclose(together.std().standard_error / units, same.std().standard_error, rtol=0.5)
+
+
 def test_columns_in_another_order_are_the_same_columns() -> None:
     first, second = releases(rho=1e6)[:2]
     other = dpcov.release(TABLES[1][:, ::-1], rho=1e6, columns=NAMES[::-1], rng=np.random.default_rng(101))

@@ -14,7 +14,7 @@ import numpy as np
 from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Charge, PrivacyCost, Receipt, UnresolvedError
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import LossLaw, NoiseLaw, square_root
 from dpcov.provenance import Provenance, today
 from dpcov.released import Part, Release
 
@@ -236,10 +236,9 @@ def _scaled_loss(law: LossLaw, share: float, likeness: float, order: Sequence[in
 
 def _root(matrix: Array) -> Array:
     """Return R with ``R R^T`` the matrix, invertible: directions without any are given next to nothing."""
-    values, vectors = np.linalg.eigh(matrix)
-    least = max(_LEAST_SHARE * float(values[-1]), np.finfo(np.float64).tiny)
-    root: Array = vectors * np.sqrt(np.maximum(values, least))
-    return root
+    # A column of zeros has no scale of its own, and the square of next to nothing must not be zero.
+    padded = matrix + np.diag(np.where(np.diag(matrix) > 0, 0.0, np.finfo(np.float64).tiny))
+    return square_root(padded, _LEAST_SHARE)
 
 
 def _matrix_root(matrix: Array) -> Array:

@@ -243,3 +243,31 @@ def nearest_positive_semidefinite(matrix: Matrix) -> Matrix:
     positive = np.maximum(eigenvalues, 0.0)
     projected: Matrix = (vectors * positive) @ vectors.T
     return (projected + projected.T) / 2
+
+
+def square_root(matrix: Matrix, least: float = 0.0) -> Matrix:
+    """Return F with ``F F^T`` the positive semidefinite matrix, whatever the units of its columns.
+
+    Columns are brought to one scale first: beside one that is 10^8 times as long, rounding would be all that
+    is left of a short one.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (d, d)
+        Negative eigenvalues, which rounding or noise may leave, count as zero.
+    least : float, default 0
+        Directions are given at least this part of the largest, so that F can be inverted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import square_root
+    >>> factor = square_root(np.array([[1e24, 5e11], [5e11, 1.0]]))
+    >>> (factor @ factor.T)[1]
+    array([5.e+11, 1.e+00])
+    """
+    sizes = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scales = np.where(sizes > 0, sizes, 1.0)
+    values, vectors = np.linalg.eigh(matrix / np.outer(scales, scales))
+    root: Matrix = scales[:, None] * vectors * np.sqrt(np.maximum(values, least * float(values[-1])))
+    return root

@@ -40,6 +40,20 @@ def test_answers_are_those_of_the_rows() -> None:
     np.testing.assert_allclose(r.mahalanobis(rows), distances)
 
 
+def test_white_coordinates_and_synthetic_rows_do_not_depend_on_units() -> None:
+    rows = make_rows()
+    units = np.array([1e-12, 1.0, 1e6, 1e14])
+    release = dpcov.release(rows * units, rho=10, columns=NAMES)
+    white = release.whiten().transform(rows * units)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(4), atol=0.05)
+    # A white coordinate belongs to a column: of all of them, it is the most like it.
+    likeness = np.corrcoef(white, rows, rowvar=False)
+    assert list(np.argmax(np.array(likeness)[:4, 4:], axis=1)) == [0, 1, 2, 3]
+    drawn = release.sample(100_000, np.random.default_rng(0))
+    # Chance leaves 0.003 in each, and noise less than 0.01.
+    np.testing.assert_allclose(np.corrcoef(drawn.T), np.corrcoef(rows.T), atol=0.03)
+
+
 def test_incomplete_rows_are_left_out() -> None:
     rows = make_rows()
     with_gaps = np.vstack([rows, np.zeros((100, 4))])

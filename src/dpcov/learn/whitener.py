@@ -22,7 +22,7 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     Attributes
     ----------
     whitening_ : ndarray, shape (n_features, n_features)
-        The symmetric inverse root of the covariance.
+        The symmetric inverse root of the correlation, times one over the standard deviations.
     mean_ : ndarray, shape (n_features,)
         The private means of the features.
     release_ : Release
@@ -57,4 +57,4 @@ class PrivateWhitener(OneToOneFeatureMixin, TransformerMixin, FeaturesOnly):
     @np.errstate(all="ignore")
     def transform(self, X: Any) -> Array:
         """Return rows in white coordinates."""
-        return np.asarray((self._read_new(X) - self.mean_) @ self.whitening_)
+        return np.asarray((self._read_new(X) - self.mean_) @ self.whitening_.T)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.checks import count
+from dpcov.laws import square_root
 from dpcov.linear.components import principal_components, spectrum
 from dpcov.linear.fitted import Regression
 from dpcov.linear.questions import Questions
@@ -201,7 +202,5 @@ class AsksModels:
             self._questions.mean(columns, sampling=False).values,
             self._questions.covariance(columns, sampling=False).values,
         )
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
         generator = np.random.default_rng() if rng is None else rng
-        return np.asarray(mean + generator.standard_normal((size, len(mean))) @ root.T)
+        return np.asarray(mean + generator.standard_normal((size, len(mean))) @ square_root(covariance).T)

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcov.arrays import Array
-from dpcov.laws import nearest_positive_semidefinite
+from dpcov.laws import nearest_positive_semidefinite, square_root
 from dpcov.linear.uncertainty import Response
 
 
@@ -248,10 +248,10 @@ class Geometry:
     def _white_factor(self) -> Array:
         """F with ``F F^T`` the second moment; its last column belongs to the constant."""
         if not self.has_constant:
-            return _square_root(self.moment)
+            return square_root(self.moment)
         scale = np.sqrt(self.complete)
         factor = np.zeros_like(self.moment)
-        factor[:-1, :-1] = scale * _square_root(self.covariance)
+        factor[:-1, :-1] = scale * square_root(self.covariance)
         factor[:, -1] = scale * np.append(self.mean, 1.0)
         return factor
 
@@ -292,8 +292,3 @@ def _ratio_squares(matrix: Array, ratios: Array) -> Array:
         - ratios * matrix * both
     )
     return np.maximum(squares, 0.0)
-
-
-def _square_root(matrix: Array) -> Array:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -218,9 +218,12 @@ class Questions(Known):
         chosen = self.choose(columns, "a whitening map")
         # A map has no notes.
         self.refuse_unresolved(chosen, "The whitening map", _WITHOUT_COLUMNS)
-        values, vectors = np.linalg.eigh(self.geometry.covariance[np.ix_(chosen, chosen)])
-        matrix = (vectors / np.sqrt(values)) @ vectors.T
-        return Whitening(self.names(chosen), self.geometry.mean[chosen].copy(), (matrix + matrix.T) / 2)
+        covariance = self.geometry.covariance[np.ix_(chosen, chosen)]
+        scales = np.sqrt(np.diag(covariance))
+        # In their own units, columns of very different scales would leave nothing but rounding of the short.
+        values, vectors = np.linalg.eigh(covariance / np.outer(scales, scales))
+        matrix = (vectors / np.sqrt(values)) @ vectors.T / scales
+        return Whitening(self.names(chosen), self.geometry.mean[chosen].copy(), matrix)
 
     def choose(self, columns: Sequence[str] | None, what: str) -> list[int]:
         """Return the places of columns for a question that needs the constant."""

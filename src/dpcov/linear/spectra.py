@@ -165,7 +165,9 @@ class Whitening:
     mean : ndarray, shape (d,)
         Subtracted from the rows first.
     matrix : ndarray, shape (d, d)
-        The symmetric inverse root of the covariance.
+        The symmetric inverse root of the correlation, times one over the standard deviations. Each white
+        coordinate then belongs to a column, and units do not matter (ZCA-cor of Kessy, Lewin and Strimmer
+        2018).
 
     Examples
     --------
