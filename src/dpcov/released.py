@@ -182,6 +182,7 @@ class Release(AsksMoments, AsksModels):
             shares=() if self.encoding is None or not self.intercept else self.encoding.shares,
             levels={} if self.encoding is None else self.encoding.levels,
             exposed=_exposed_columns(self.diagnostics, self._named),
+            clipped=_clipped_rows(self.diagnostics, self._named),
         )
         if self.encoding is None or not self.pairwise:
             return released
@@ -329,6 +330,15 @@ def _exposed_columns(diagnostics: Mapping[str, Any], unit: str) -> dict[str, str
         far = f"Many far {unit}s lie along {name}: they can move it by more than its interval says."
         notes[name] = f"{count}. {far}"
     return notes
+
+
+def _clipped_rows(diagnostics: Mapping[str, Any], unit: str) -> str:
+    """Return which units may have been clipped, in words; empty if none of interest were."""
+    beyond = diagnostics.get("rows_beyond")
+    if not isinstance(beyond, Mapping):
+        return f"{unit}s that were clipped"
+    at_most = float(beyond["at_most"])
+    return f"at most {at_most:.0f} {unit}s that were clipped" if at_most else ""
 
 
 def _count_beyond(beyond: Mapping[str, Any], unit: str) -> str:

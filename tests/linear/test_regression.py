@@ -245,7 +245,10 @@ def test_a_target_below_the_noise_has_slopes_only_on_what_explains_it() -> None:
     rows[:, 0] = rows[:, 1] + 0.1 * rows[:, 0]
     for variance, is_lost in ((0.041, True), (0.044, False)):
         r = flat_release(rows * [np.sqrt(variance) / rows[:, 0].std(), 1, 1, 1], 0.01)
-        assert r.regress("y", on=["a"]).coefficients.values[0] == pytest.approx(0.2, abs=0.02)
+        explained = r.regress("y", on=["a"]).coefficients
+        assert explained.values[0] == pytest.approx(0.2, abs=0.02)
+        # Rows that were clipped may be all that it has, so that intervals say little: there is a note.
+        assert any("y is below the noise: apart from" in note for note in explained.notes) is is_lost
         assert r.regress("y", on=["b"], ridge=0).coefficients.values[0] == pytest.approx(0, abs=0.02)
         if is_lost:
             assert r.regress("y", on=["b"], ridge="auto").ridge == np.inf

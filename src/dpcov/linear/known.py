@@ -63,6 +63,8 @@ class Known:
         Whether every unit counts the same: its rows then add up to one.
     exposed : mapping of str to str
         Columns that rows beyond the region may have moved by more than intervals tell, and why.
+    clipped : str
+        Which rows may have been clipped, in words; empty if none were.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Known:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     even: bool = False
     exposed: Mapping[str, str] = field(default_factory=dict)
+    clipped: str = ""
 
     @cached_property
     def has_constant(self) -> bool:
@@ -183,6 +186,7 @@ class Known:
             self.noise.sigma,
             self.names(chosen),
             self.noise.hidden,
+            apart_from=self.clipped,
         )
 
     def is_below_noise(self, place: int) -> bool:

@@ -310,5 +310,5 @@ def pairwise_questions(
     return PairwiseQuestions(
         tuple(columns), released.n_rows, released.moment, released.noise, released.losses, released.notes,
         released.grouped, released.shares, released.levels, released.even, released.exposed,
-        released=released, values=values, presence=presence,
+        released.clipped, released=released, values=values, presence=presence,
     )  # fmt: skip

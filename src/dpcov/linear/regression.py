@@ -113,6 +113,7 @@ def regress(
     rests_on = [questions.rests_on] if questions.rests_on else []
     notes = [
         *_notes(seen, chosen, penalty),
+        *(f"{found.describe()}." for found in seen.find_unresolved([goal])),
         *_exposed_notes(questions, chosen, goal),
         *model.notes,
         *rests_on,

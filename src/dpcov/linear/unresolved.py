@@ -26,10 +26,12 @@ class Combination:
     coefficients : tuple of (str, float)
         Columns and their coefficients, the leading column first with coefficient 1.
     standard_deviation_at_most : float
-        An upper bound of its standard deviation, at 95%; infinite where noise, or rows beyond the region,
-        hide even that.
+        An upper bound of its standard deviation, at 95%, over the rows that were not clipped; infinite where
+        noise, or clipped rows, hide even that.
     clipped : bool
-        Whether rows beyond the region may carry all of it, and more than was released.
+        Whether clipped rows may carry all of it, and more than was released.
+    apart_from : str
+        Which rows may have been clipped, in words: nobody knows what they have of it. Empty if none were.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Combination:
     coefficients: tuple[tuple[str, float], ...]
     standard_deviation_at_most: float
     clipped: bool = False
+    apart_from: str = ""
 
     def __str__(self) -> str:
         (first, _), *rest = self.coefficients
@@ -63,7 +66,8 @@ class Combination:
         if math.isinf(self.standard_deviation_at_most):
             return f"{self} is below the noise, however large it is"
         bound = number(self.standard_deviation_at_most)
-        return f"{self} is below the noise: its standard deviation is at most {bound}"
+        besides = f"apart from {self.apart_from}, " if self.apart_from else ""
+        return f"{self} is below the noise: {besides}its standard deviation is at most {bound}"
 
 
 def count_unresolved(covariance: Matrix, factor: Matrix, sigma: float, hidden: float = 0.0) -> int:
@@ -73,7 +77,13 @@ def count_unresolved(covariance: Matrix, factor: Matrix, sigma: float, hidden: f
 
 
 def find_unresolved(
-    covariance: Matrix, factor: Matrix, sigma: float, names: Sequence[str], hidden: float = 0.0
+    covariance: Matrix,
+    factor: Matrix,
+    sigma: float,
+    names: Sequence[str],
+    hidden: float = 0.0,
+    *,
+    apart_from: str = "",
 ) -> list[Combination]:
     """Return the combinations of columns whose variance lies below the noise: a basis of them.
 
@@ -89,6 +99,8 @@ def find_unresolved(
         The names of the columns.
     hidden : float, default 0
         What clipped rows may have of a variance where the noise is N (`dpcov.laws.NoiseLaw.hidden`).
+    apart_from : str, default ""
+        Which rows may have been clipped (`Combination`).
 
     Examples
     --------
@@ -116,7 +128,7 @@ def find_unresolved(
         # Above the noise, but not above what clipped rows may have: those may be any length.
         clipped = released > least_resolved(size, sigma) * scale
         at_most = math.inf if clipped else math.sqrt(released + bound * scale)
-        found.append(Combination(terms, at_most, clipped))
+        found.append(Combination(terms, at_most, clipped, apart_from))
     return found
 
 

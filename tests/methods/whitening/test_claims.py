@@ -86,7 +86,7 @@ def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(
 ) -> None:
     sigma = 0.005 * values.min()
     law = NoiseLaw(np.eye(len(values)), sigma)
-    claimed = predicted_error(values, law, NOTHING_RESTORED)
+    claimed = predicted_error(values, law, NOTHING_RESTORED, Exposed())
     exact = np.diag(values)
     errors = [relative_error(exact + noise, exact) for noise in noise_matrices(len(values), sigma)]
     # Of 500, 5% are 25; 60 or more happen once in 10^9.
@@ -98,12 +98,14 @@ def test_noise_exceeds_its_part_of_the_prediction_in_one_of_twenty(
 def test_only_what_is_resolved_is_claimed() -> None:
     law = NoiseLaw(np.eye(3), 0.01)
     small = least_resolved(3, 0.01) * 0.99
-    both = predicted_error(np.array([small, 1.0, 1.0]), law, NOTHING_RESTORED)
-    assert both == pytest.approx(predicted_error(np.array([-1.0, 1.0, 1.0]), law, NOTHING_RESTORED))
-    assert predicted_error(np.full(3, small), law, NOTHING_RESTORED) == 1.0
+    both = predicted_error(np.array([small, 1.0, 1.0]), law, NOTHING_RESTORED, Exposed())
+    assert both == pytest.approx(
+        predicted_error(np.array([-1.0, 1.0, 1.0]), law, NOTHING_RESTORED, Exposed())
+    )
+    assert predicted_error(np.full(3, small), law, NOTHING_RESTORED, Exposed()) == 1.0
     # Rows beyond the region may be all that a direction has: it is not resolved either.
     hiding = NoiseLaw(np.eye(3), 0.01, hidden=0.99)
-    assert predicted_error(np.ones(3), hiding, NOTHING_RESTORED) == 1.0
+    assert predicted_error(np.ones(3), hiding, NOTHING_RESTORED, Exposed()) == 1.0
 
 
 def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
@@ -116,7 +118,7 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
     guessed = restore_shrunk(region, N, np.eye(4), Counted(1100.0, 500.0, 5.0), has_constant=False)
     assert guessed.factor == 1.0
     lost = np.maximum(lumps**2 - 16, 0).sum() / (N * 4)
-    assert predicted_error(values, law, guessed) > lost / guessed.factor
+    assert predicted_error(values, law, guessed, Exposed()) > lost / guessed.factor
     # Where one fits, 19 of 20 likely laws have lost less.
     norms = pareto(N, 4.0, 0)
     radius = (N / 60) ** 0.25
@@ -126,7 +128,22 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
     (at_most,), (factor,) = fitted.at_most, fitted.factors
     lost = np.maximum(norms**2 - radius**2, 0).sum() / (N * 4)
     assert at_most - 1 > lost
-    assert predicted_error(values, law, fitted) >= at_most / factor - 1
+    assert predicted_error(values, law, fitted, Exposed()) >= at_most / factor - 1
+
+
+def test_rows_beyond_may_all_lie_along_an_exposed_column() -> None:
+    norms = pareto(N, 4.0, 0)
+    radius = (N / 60) ** 0.25
+    # The rows a little beyond the bulk lie evenly in four directions.
+    region = Region(
+        radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),), agreement=Agreement(0.25, 0.5, 500.0)
+    )
+    counted = Counted(float((norms > radius).sum()), float((norms > FAR * radius).sum()), 5.0)
+    fitted = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
+    law, values = NoiseLaw(np.eye(4), 1e-6), np.ones(4)
+    lost_along_one = np.maximum(norms**2 - radius**2, 0).sum() / N
+    assert predicted_error(values, law, fitted, Exposed()) < lost_along_one
+    assert predicted_error(values, law, fitted, Exposed(clearly=(2,))) > lost_along_one / fitted.factor
 
 
 @pytest.mark.parametrize(("k", "releases"), [(8, 2), (15, 12), (25, 12)])
@@ -138,6 +155,8 @@ def test_a_column_of_few_clipped_rows_is_hardly_ever_called_resolved(k: int, rel
         made = dpcov.release(rows, rho=0.5, intercept=False, rng=np.random.default_rng(seed))
         unlisted += made.resolved == 4
         assert all("x3" in {name for name, _ in listed.coefficients} for listed in made.unresolved)
+        # Its standard deviation is sqrt(k / N), and no bound below that may be stated of all rows.
+        assert all("rows that were clipped" in listed.describe() for listed in made.unresolved)
         error = relative_error(made.second_moment().values[:3, :3], second_moment(rows)[:3, :3])
         exceeded += error > made.diagnostics["predicted_error"]
     # 5% of releases: 9 of 12 happen once in 10^9.

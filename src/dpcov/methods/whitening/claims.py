@@ -229,7 +229,7 @@ def find_exposed(
     return Exposed(clearly, tuple(places.tolist()), shares, back @ forms[places].T, law)
 
 
-def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -> float:
+def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, exposed: Exposed) -> float:
     """Return what a resolved variance is off by at most, as a share of it, in 19 of 20 releases.
 
     Parameters
@@ -240,6 +240,8 @@ def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -
         Its noise.
     restoration : Restoration
         What was given back for clipping, and how certain that is.
+    exposed : Exposed
+        Columns that the rows beyond may all belong to.
     """
     found = values[values > least_resolved(len(values), noise.sigma, noise.hidden)]
     if not len(found):
@@ -250,10 +252,10 @@ def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration) -
     # varies as that of a matrix of as many directions as make up the sum.
     largest, together = float((1 / found).max()), float((1 / found).sum())
     spread = noise.sigma * math.sqrt(2 * largest * together)
-    return rarely_exceeded(together / largest) * spread + _clipping_error(restoration)
+    return rarely_exceeded(together / largest) * spread + _clipping_error(restoration, exposed)
 
 
-def _clipping_error(restoration: Restoration) -> float:
+def _clipping_error(restoration: Restoration, exposed: Exposed) -> float:
     """Return what clipping may have taken beyond what was given back, as a share of a resolved variance."""
     if not restoration.laws:
         return 0.0
@@ -264,6 +266,9 @@ def _clipping_error(restoration: Restoration) -> float:
         # A law tells the loss on average over its directions; where the rows agree, one of them has more.
         located = tail.direction is not None or bool(restoration.region.heavy)
         uneven = 1.0 if located else restoration.region.agreement.about * tail.rank
+        if exposed.clearly and tail.direction is None:
+            # The furthest rows of all may lie along one column, more than those a little beyond the bulk do.
+            uneven = float(tail.rank)
         worst = (1 + max(uneven, 1.0) * (at_most - 1)) / factor - 1
         errors.append(0.0 if law is None else worst)
     return max(0.0, *errors)

@@ -89,13 +89,13 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     # means, which are entries of one line, were off by more than noise narrowed by its weight.
     law = NoiseLaw(raising @ inverse, answer.sigma, beyond.hidden + rounding)
     raised = (most + extra) @ moment @ (most + extra)
-    error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration)
     told = beyond.describe(restoration)
     exposed = (
         find_exposed(counted, room.radius, law, region.far_rows, run.n, explained=bool(told["explained"]))
         if has_constant and not run.contamination
         else Exposed()
     )
+    error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, exposed)
     facts = {
         "predicted_error": error,
         "released_share": share,
