@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,19 @@ def test_a_release_is_close_to_the_second_moment() -> None:
     assert result.n_rows == 50_000
     assert float(result.receipt.spent.rho) == 0.5
     assert result.receipt.private
+
+
+def test_no_error_is_predicted_where_far_rows_follow_no_law() -> None:
+    made = dpcov.release(rows(), rho=0.5, rng=np.random.default_rng(0))
+    error = made.diagnostics["predicted_error"]
+    assert made.predicted_error == error < 0.1
+    assert "variances within" in repr(made)
+    beyond = made.diagnostics["rows_beyond"]
+    far = replace(made, diagnostics={**made.diagnostics, "rows_beyond": beyond | {"explained": False}})
+    vague = replace(made, diagnostics={**made.diagnostics, "predicted_error": 1.5})
+    for without in (far, vague):
+        assert without.predicted_error is None
+        assert "variances within" not in repr(without)
 
 
 def test_second_moment_has_no_intercept() -> None:

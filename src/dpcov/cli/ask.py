@@ -16,7 +16,14 @@ from dpcov.cli.failures import reported
 from dpcov.cli.output import cost_fields, print_csv, print_json, print_text
 from dpcov.core import ArgumentError
 from dpcov.privacy_unit import ROW
-from dpcov.report.words import USUAL_DELTAS, epsilon_at, error_covers, guarantee, rounded_up
+from dpcov.report.words import (
+    USUAL_DELTAS,
+    clipped_rows,
+    epsilon_at,
+    error_covers,
+    guarantee,
+    rounded_up,
+)
 from dpcov.sources.encoding import COMPLETE, PAIRWISE
 from dpcov.tables import percent
 
@@ -305,7 +312,8 @@ def _facts(release: dpcov.Release) -> dict[str, Any]:
             if delta > receipt.spent.delta
         },
         "guarantee": list(guarantee(receipt, delta, release.n_units, release.unit)),
-        "predicted_error": release.diagnostics.get("predicted_error"),
+        "predicted_error": release.predicted_error,
+        "clipped": clipped_rows(release.diagnostics, ROW if release.unit is None else release.unit.name),
         "missing": PAIRWISE if release.pairwise else COMPLETE,
         "share_of_rows": release.share_of_rows,
         "unresolved": [f"{found.describe()}." for found in release.unresolved],
@@ -321,9 +329,11 @@ def _print_summary(release: dpcov.Release, facts: dict[str, Any]) -> None:
     print_text(f"Spent:     {release.receipt.spent}")
     for delta, epsilon in facts["epsilon"].items():
         print_text(f"           epsilon={rounded_up(epsilon):g} at delta={delta}")
-    if facts["predicted_error"] is not None and facts["predicted_error"] < 1 and release.resolved:
+    if facts["predicted_error"] is not None:
         error, covers = percent(facts["predicted_error"]), error_covers(release.method)
         print_text(f"Error:     up to {error} of any variance reported as resolved ({covers}, 95%)")
+    if facts["clipped"]:
+        print_text(f"Clipped:   {facts['clipped']}")
     for i, sentence in enumerate(facts["unresolved"]):
         print_text(f"{'' if i else 'Hidden:':<10} {sentence}")
     if not facts["unresolved"]:

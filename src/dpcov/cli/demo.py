@@ -135,8 +135,12 @@ class _Story:
             f"{self._loaded.n_rows:,} real flights of 2013, {len(COLUMNS)} columns, epsilon={_EPSILON}: "
             "no bounds told, nothing tuned."
         )
-        error = percent(self._loaded.diagnostics["predicted_error"])
-        print_text(f"Noise and clipping (95%): up to {error} of any variance reported as resolved.")
+        error = self._loaded.predicted_error
+        if error is not None:
+            print_text(
+                f"Noise and clipping (95%): up to {percent(error)} of any variance reported as resolved, "
+                "but for flights too far out to be seen."
+            )
         print_heading("3. Any linear question, from the release alone")
         print_text("These flights are public, so the exact answers can be shown as well.")
         for name, lines in questions.items():

@@ -112,7 +112,7 @@ def report_data(
         mu=None if (mu := mu_of(receipt.spent)) is None else rounded_up(mu),
         trade_off=tuple((a, math.floor(1e4 * least_misses(receipt.spent, a)) / 1e4) for a in _FALSE_ALARMS),
         epsilons=tuple((float(d), _promise(epsilon_at(receipt.spent, d))) for d in deltas),
-        predicted_error=_predicted_error(release),
+        predicted_error=None if release.predicted_error is None else _rounded(release.predicted_error),
         error_covers=error_covers(release.method),
         clipped_rows=clipped_rows(release.diagnostics, ROW if release.unit is None else release.unit.name),
         problem=problem,
@@ -131,12 +131,6 @@ def report_data(
         account=None if account is None else _account(account, history),
         versions=dict(release.versions),
     )
-
-
-def _predicted_error(release: Release) -> float | None:
-    """Return the error, if there is something that it is the error of, and less than that."""
-    error = float(release.diagnostics.get("predicted_error", math.nan))
-    return _rounded(error) if release.resolved and error < 1 else None
 
 
 def _complete(release: Release) -> Bounded:

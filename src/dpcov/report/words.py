@@ -198,7 +198,8 @@ effect: intervals allow for what is likely of it, and answers that it could move
     >>> seen = {"about": 60.0, "at_most": 130.0, "explained": True, "columns": ["rain"]}
     >>> clipped_rows({"rows_beyond": seen})
     'About 60 rows (at most 130) lie far outside the rest and were clipped. Their effect is estimated, and \
-intervals allow for it. Many far rows lie along rain: these means and variances carry a note.'
+intervals allow for it. Single rows much further out cannot be seen under the noise: intervals do not allow \
+for them. Many far rows lie along rain: these means and variances carry a note.'
     """
     beyond = diagnostics.get("rows_beyond")
     if not isinstance(beyond, Mapping) or float(beyond.get("at_most", 0.0)) < 1:
@@ -210,15 +211,14 @@ intervals allow for it. Many far rows lie along rain: these means and variances 
             f"{rows} No law tells their effect: intervals allow for what is likely of it, and answers that "
             "it could move further carry a note."
         )
-    if beyond.get("columns"):
-        return (
-            f"{rows} Their effect is estimated, and intervals allow for it. Many far {unit}s lie along "
-            f"{', '.join(map(str, beyond['columns']))}: these means and variances carry a note."
-        )
-    return (
+    estimated = (
         f"{rows} Their effect is estimated, and intervals allow for it. Single {unit}s much further out "
         "cannot be seen under the noise: intervals do not allow for them."
     )
+    if beyond.get("columns"):
+        named = ", ".join(map(str, beyond["columns"]))
+        return f"{estimated} Many far {unit}s lie along {named}: these means and variances carry a note."
+    return estimated
 
 
 def error_covers(method: str) -> str:
