@@ -22,6 +22,7 @@ from figures_default import (
     real_peers,
     real_refusals,
     shelf_table,
+    where_by_error,
     where_left,
     where_table,
 )
@@ -378,7 +379,8 @@ def measured() -> dict[str, str]:
         flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, rare_setting,
         rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, rain_held, validated_coinpress,
         validated_exponential, validated_revisited, real_peers, real_refusals, real_claims, shelf_table,
-        where_table, where_left, constants_table, constants_summary, accuracy_runs, flights_runs,
+        where_table, where_by_error, where_left, constants_table, constants_summary, accuracy_runs,
+        flights_runs,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

@@ -8,6 +8,8 @@ Tables are those of `world.py` on which the oracle's error is below 0.2. Ratios 
 - *its region*: rows clipped to the region that the default found, and the noise that was left for it.
 - *best radius*: the same frame, with the radius that is best in hindsight, and the noise that was left.
 - *whole budget*: that radius, and noise as if the search had cost nothing. What is left is the frame's part.
+- *told the frame*: the oracle's frame for nothing, and a region found in it as the default does, with the
+  noise that is left. NaN if the rows do not span all directions.
 - *oracle*: a single release by the oracle, which chance alone moves.
 """
 
@@ -24,14 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 from world_judge import measure_truth, with_constant
 from world_records import write_outcomes
-from world_tables import draw_table
+from world_tables import WorldTable, draw_table
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
 from dpcov.methods.whitening.method import find_coordinates
 from dpcov.methods.whitening.release import release
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import settle
-from dpcov.methods.whitening.wrap import wrap
+from dpcov.methods.whitening.whiten import White
+from dpcov.methods.whitening.wrap import Region, wrap
 from dpcov.sources import ArraySource
 
 Array = NDArray[np.float64]
@@ -56,6 +59,7 @@ class Parts:
     its_region: float
     best_radius: float
     whole_budget: float
+    told_the_frame: float
     oracle: float
 
 
@@ -73,10 +77,7 @@ def take_apart(seed: int) -> Parts | None:
     truth = measure_truth(table)
     if truth.oracle >= _HOPELESS:
         return None
-    bits = SeededBits(np.random.default_rng([seed, 0, 3]))
-    budget = Budget(PrivacyCost(Fraction(table.rho)))
-    curator = Curator(ArraySource(table.rows), budget, bits, constant=True)
-    run = Run(curator, curator.n_rows, curator.n_columns, float(table.rho))
+    run = _start(table, [seed, 0, 3])
     # As `estimate_whitening` does.
     white = find_coordinates(run)
     if white is None:
@@ -86,12 +87,9 @@ def take_apart(seed: int) -> Parts | None:
     made = release(run, white, region)
     left = float(made.diagnostics["released_share"])
     reference = truth.reference
-    inside = np.linalg.solve(region.shape(run.d), white.rows) / region.radius
     rows = with_constant(table.rows).rows
-    lengths = np.linalg.norm(rows @ inside.T, axis=1)
-    back = reference.whitener.T @ np.linalg.inv(inside)
-    noise = back @ _noise(run.d) @ back.T / (run.n * math.sqrt(run.rho * left))
     white_rows = rows @ reference.whitener
+    lengths, noise = _clipped_by(rows, white, region, reference.whitener, _spread(run, left))
     errors = np.array([_median_error(white_rows, lengths / f, noise * f**2) for f in (1.0, *_FACTORS)])
     best = float(_FACTORS[int(np.argmin(errors[1:]))])
     free = _median_error(white_rows, lengths / best, noise * best**2 * math.sqrt(left))
@@ -104,8 +102,47 @@ def take_apart(seed: int) -> Parts | None:
         its_region=float(errors[0]) / truth.oracle,
         best_radius=float(errors[1:].min()) / truth.oracle,
         whole_budget=free / truth.oracle,
+        told_the_frame=_told_the_frame(table, rows, reference.whitener) / truth.oracle,
         oracle=truth.oracle_draws[0] / truth.oracle,
     )
+
+
+def _start(table: WorldTable, seed: list[int]) -> Run:
+    bits = SeededBits(np.random.default_rng(seed))
+    budget = Budget(PrivacyCost(Fraction(table.rho)))
+    curator = Curator(ArraySource(table.rows), budget, bits, constant=True)
+    return Run(curator, curator.n_rows, curator.n_columns, float(table.rho))
+
+
+def _clipped_by(
+    rows: Array, white: White, region: Region, whitener: Array, spread: float
+) -> tuple[Array, Array]:
+    """Return the lengths of rows where the region is the unit ball, and draws of its noise in white rows."""
+    d = len(white.rows)
+    inside = np.linalg.solve(region.shape(d), white.rows) / region.radius
+    back = whitener.T @ np.linalg.inv(inside)
+    return np.linalg.norm(rows @ inside.T, axis=1), spread * back @ _noise(d) @ back.T
+
+
+def _told_the_frame(table: WorldTable, rows: Array, whitener: Array) -> float:
+    """Return the median error in a region that is looked for in the oracle's frame."""
+    run = _start(table, [table.seed, 0, 4])
+    if whitener.shape != (run.d, run.d):
+        return math.nan
+    frame = np.ascontiguousarray(whitener.T)
+    look = run.look(frame, run.careful_look, "norms of the rows", every=run.every)
+    if not look.found:
+        return math.inf
+    settled = settle(run, White.seen(frame, look, run.d))
+    region = wrap(run, settled)
+    made = release(run, settled.white, region)
+    spread = _spread(run, float(made.diagnostics["released_share"]))
+    return _median_error(rows @ whitener, *_clipped_by(rows, settled.white, region, whitener, spread))
+
+
+def _spread(run: Run, left: float) -> float:
+    """Return the standard deviation of the noise of a mean of squares in the unit ball."""
+    return 1 / (run.n * math.sqrt(run.rho * left))
 
 
 def _noise(d: int) -> Array:
@@ -140,6 +177,7 @@ def summarise(parts: Sequence[Parts]) -> str:
     names = [entry.name for entry in fields(Parts)][4:]
     for name in names:
         ratios = np.array([asdict(part)[name] for part in parts])
+        ratios = ratios[~np.isnan(ratios)]
         lines.append(
             f"{name.replace('_', ' '):<14} median {np.median(ratios):.3f}, "
             f"<= 1.25: {np.mean(ratios <= 1.25):.0%}, <= 2: {np.mean(ratios <= 2):.0%}"
