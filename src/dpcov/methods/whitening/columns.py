@@ -27,6 +27,7 @@ from dpcov.methods.whitening.run import Run
 
 # The constant must be seen by so many standard deviations before a centre is taken relative to it.
 _CLEARLY_THERE = 4.0
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,12 @@ def standardise(run: Run) -> Matrix:
         known |= _told(run)
     else:
         looks = _look(run, untouched)
+        # What is hardly ever more than zero is taken to hold 0 and 1, the most common of its kind.
+        run.mostly_zero = {
+            column.place: look.typical if look.found else 1.0
+            for column, look in zip(untouched, looks, strict=True)
+            if not look.found or look.zero_share > _MOSTLY
+        }
         scaled = {
             column.place: replace(column, scale=look.size)
             for column, look in zip(untouched, looks, strict=True)

@@ -10,8 +10,8 @@ directions round by round:
    from a column's are taken to be the column's (``align.py``). In a short table, in which that would take
    more than it brings, what is too long is compressed, and the rest is left as it is (``compress.py``).
 3. *Settle.* A careful look at how far the rows reach, and at the directions of the furthest; a direction that
-   rare rows make too long is compressed (``settle.py``). So are rare 0/1 columns, if bounds tell which they
-   are and a region around their rows would drown all else (``flags.py``).
+   rare rows make too long is compressed (``settle.py``). So are columns that are mostly zero, if a region
+   around their other rows would drown all else (``rare.py``).
 4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``heavy.py``,
    ``wrap.py``).
 5. *Release* with all that is left; what clipping took is given back in expectation (``release.py``).

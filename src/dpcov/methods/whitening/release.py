@@ -19,8 +19,8 @@ from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.claims import CONFIDENCE, UPPER, Beyond, Exposed, find_exposed, predicted_error
-from dpcov.methods.whitening.flags import compress_rare_flags
 from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.rare import compress_rare_columns
 from dpcov.methods.whitening.restoration import (
     FAR,
     Counted,
@@ -41,7 +41,7 @@ _ROUNDED = 2.0**-25
 def find_and_release(run: Run, white: White) -> Estimate:
     """Settle the coordinates, find the region, and release."""
     settled = settle(run, white)
-    compressed = compress_rare_flags(run, settled.white, settled.histogram)
+    compressed = compress_rare_columns(run, settled.white, settled.histogram)
     if compressed is not None:
         settled = settle(run, compressed)
     return release(run, settled.white, wrap(run, settled))

@@ -53,6 +53,8 @@ class Run:
         An upper bound on the share of outliers, which far rows may be.
     rounds : list of Round
         What was asked so far.
+    mostly_zero : dict of int to float
+        Columns that are zero in most rows, and how large the others are: 1 where too few are seen to tell.
     """
 
     curator: Curator
@@ -61,6 +63,7 @@ class Run:
     rho: float
     contamination: float = 0.0
     rounds: list[Round] = field(default_factory=list)
+    mostly_zero: dict[int, float] = field(default_factory=dict)
 
     @property
     def left(self) -> float:

@@ -8,8 +8,9 @@ from helpers.runs import start_run
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.methods.whitening.flags import compress_rare_flags
+from dpcov.methods.whitening.columns import standardise
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
+from dpcov.methods.whitening.rare import compress_rare_columns
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 
@@ -42,7 +43,7 @@ def white_run(*, told: tuple[float, ...] = (0.0, 1.0), rho: float = RHO) -> tupl
 
 def test_rare_flags_just_fit_and_others_stay() -> None:
     run, white, histogram = white_run()
-    compressed = compress_rare_flags(run, white, histogram)
+    compressed = compress_rare_columns(run, white, histogram)
     assert compressed is not None
     assert not compressed.is_white
     before, after = (np.linalg.norm(one.rows, axis=0) for one in (white, compressed))
@@ -55,12 +56,35 @@ def test_rare_flags_just_fit_and_others_stay() -> None:
 
 def test_nothing_is_compressed_where_noise_leaves_white_directions() -> None:
     # A hundred times the budget has a tenth of the noise: a ball around all rows resolves every direction.
-    assert compress_rare_flags(*white_run(rho=100 * RHO)) is None
+    assert compress_rare_columns(*white_run(rho=100 * RHO)) is None
 
 
 @pytest.mark.parametrize("told", [(), (0.0, 1.5), (-1.0, 1.0)])
 def test_only_bounds_of_zero_and_one_tell_where_rows_lie(told: tuple[float, ...]) -> None:
-    assert compress_rare_flags(*white_run(told=told)) is None
+    assert compress_rare_columns(*white_run(told=told)) is None
+
+
+def test_what_a_look_at_columns_has_shown_tells_it_as_well() -> None:
+    run, white, histogram = white_run(told=())
+    run.mostly_zero = dict.fromkeys(range(6, 10), 1.0)
+    told = compress_rare_columns(*white_run())
+    seen = compress_rare_columns(run, white, histogram)
+    assert told is not None
+    assert seen is not None
+    np.testing.assert_allclose(seen.rows, told.rows)
+    # Values a tenth as large lie within the rest.
+    run.mostly_zero = dict.fromkeys(range(6, 10), 0.1)
+    assert compress_rare_columns(run, white, histogram) is None
+
+
+def test_columns_that_are_mostly_zero_are_noticed() -> None:
+    rng = np.random.default_rng(2)
+    often, never = rng.random((2, N)) < [[0.2], [0.0001]]
+    run = start_run(np.column_stack([7.0 * often, never, rng.standard_normal(N), often < 1]), 0.5)
+    standardise(run)
+    assert set(run.mostly_zero) == {0, 1}
+    assert run.mostly_zero[0] == pytest.approx(7.0, rel=0.5)
+    assert run.mostly_zero[1] == 1.0
 
 
 def test_other_columns_are_resolved_beside_many_rare_flags() -> None:
@@ -68,10 +92,9 @@ def test_other_columns_are_resolved_beside_many_rare_flags() -> None:
     flags = rng.random((60_000, 15)) < np.geomspace(0.1, 0.003, 15)
     rows = np.column_stack([rng.standard_normal((60_000, 3)), flags])
     names = ["a", "b", "c", *(f"flag{i}" for i in range(15))]
-    bounds = dict.fromkeys(names[3:], (0, 1))
-    # Told nothing, or without this step, 0 to 3 of 18 combinations are, in six releases each.
+    # Without this step 0 to 3 of 18 combinations are, in six releases.
     resolved = [
-        dpcov.release(rows, rho=0.01, columns=names, bounds=bounds, rng=np.random.default_rng(seed)).resolved
+        dpcov.release(rows, rho=0.01, columns=names, rng=np.random.default_rng(seed)).resolved
         for seed in range(3)
     ]
     assert min(found for found in resolved if found is not None) >= 7
