@@ -30,11 +30,10 @@ from world_tables import WorldTable, draw_table
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
 from dpcov.methods.whitening.method import find_coordinates
-from dpcov.methods.whitening.release import release
+from dpcov.methods.whitening.release import find_region, release
 from dpcov.methods.whitening.run import Run
-from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White
-from dpcov.methods.whitening.wrap import Region, wrap
+from dpcov.methods.whitening.wrap import Region
 from dpcov.sources import ArraySource
 
 Array = NDArray[np.float64]
@@ -82,8 +81,7 @@ def take_apart(seed: int) -> Parts | None:
     white = find_coordinates(run)
     if white is None:
         return None
-    settled = settle(run, white)
-    white, region = settled.white, wrap(run, settled)
+    white, region = find_region(run, white)
     made = release(run, white, region)
     left = float(made.diagnostics["released_share"])
     reference = truth.reference
@@ -133,11 +131,10 @@ def _told_the_frame(table: WorldTable, rows: Array, whitener: Array) -> float:
     look = run.look(frame, run.careful_look, "norms of the rows", every=run.every)
     if not look.found:
         return math.inf
-    settled = settle(run, White.seen(frame, look, run.d))
-    region = wrap(run, settled)
-    made = release(run, settled.white, region)
+    white, region = find_region(run, White.seen(frame, look, run.d))
+    made = release(run, white, region)
     spread = _spread(run, float(made.diagnostics["released_share"]))
-    return _median_error(rows @ whitener, *_clipped_by(rows, settled.white, region, whitener, spread))
+    return _median_error(rows @ whitener, *_clipped_by(rows, white, region, whitener, spread))
 
 
 def _spread(run: Run, left: float) -> float:

@@ -40,11 +40,16 @@ _ROUNDED = 2.0**-25
 
 def find_and_release(run: Run, white: White) -> Estimate:
     """Settle the coordinates, find the region, and release."""
+    return release(run, *find_region(run, white))
+
+
+def find_region(run: Run, white: White) -> tuple[White, Region]:
+    """Take steps 3 and 4: return the settled coordinates, and the region in these."""
     settled = settle(run, white)
     compressed = compress_rare_columns(run, settled.white, settled.histogram)
     if compressed is not None:
         settled = settle(run, compressed)
-    return release(run, settled.white, wrap(run, settled))
+    return settled.white, wrap(run, settled)
 
 
 def release(run: Run, white: White, region: Region) -> Estimate:
