@@ -45,7 +45,7 @@ def test_predictions_match_the_benchmark() -> None:
     compared = 0
     for case, whitening, analyze_gauss in measured():
         plan = dpcov.plan(**case)
-        # One direction makes up most of this error, so that its median over 21 releases is off by up to a half.
+        # One direction makes up most of this error, so its median over 21 releases is off by up to a half.
         # And the plan leaves out what the trace of a Gram matrix takes away.
         assert 0.45 < plan["gaussian"].error / analyze_gauss < 2, case
         if plan["whitening"].error < 0.1:
