@@ -225,7 +225,8 @@ class Release(AsksMoments, AsksModels):
         >>> import numpy as np
         >>> import dpcov
         >>> people = np.random.default_rng(0).normal(size=(50_000, 2)) @ [[10, 6], [0, 5]] + [170, 62]
-        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"])
+        >>> noise = np.random.default_rng(1)
+        >>> made = dpcov.release(people, rho=1, columns=["height", "weight"], rng=noise)
         >>> made.predicted_error < 0.02
         True
         """

@@ -106,7 +106,14 @@ def test_columns_are_chosen_by_name_even_with_commas(release: dpcov.Release) -> 
 def test_a_summary_in_words(release: dpcov.Release) -> None:
     shown = run("dpcov ask out.dpcov summary")
     assert shown.exit_code == 0, shown.stderr
-    for text in ("5,000", "rho=1", "is below the noise", "were clipped", "at most a factor of e^", "a, b, c"):
+    for text in (
+        "5,000",
+        "rho=1",
+        "is below the noise",
+        "Clipped:   About",
+        "at most a factor of e^",
+        "a, b, c",
+    ):
         assert text in shown.stdout
     facts = json.loads(ask("summary", "--json").stdout)
     assert (facts["units"], facts["protected"]) == (5000, "row")

@@ -43,7 +43,7 @@ def test_answers_are_those_of_the_rows() -> None:
 def test_white_coordinates_and_synthetic_rows_do_not_depend_on_units() -> None:
     rows = make_rows()
     units = np.array([1e-12, 1.0, 1e6, 1e14])
-    release = dpcov.release(rows * units, rho=10, columns=NAMES)
+    release = dpcov.release(rows * units, rho=10, columns=NAMES, rng=np.random.default_rng(0))
     white = release.whiten().transform(rows * units)
     np.testing.assert_allclose(np.cov(white.T), np.eye(4), atol=0.05)
     # A white coordinate belongs to a column: of all of them, it is the most like it.

@@ -87,6 +87,16 @@ def test_columns_that_are_mostly_zero_are_noticed() -> None:
     assert run.mostly_zero[1] == 1.0
 
 
+def test_gaps_are_no_rare_values() -> None:
+    rng = np.random.default_rng(3)
+    rows = np.column_stack([2013 + rng.standard_normal(N), rng.standard_normal(N), rng.random(N) < 0.1])
+    # Two rows of three have a gap, and are zero in every column.
+    rows[rng.random(N) < 2 / 3] = 0.0
+    run = start_run(rows, 0.5)
+    standardise(run)
+    assert set(run.mostly_zero) == {2}
+
+
 def test_other_columns_are_resolved_beside_many_rare_flags() -> None:
     rng = np.random.default_rng(4)
     flags = rng.random((60_000, 15)) < np.geomspace(0.1, 0.003, 15)

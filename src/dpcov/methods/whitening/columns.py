@@ -27,7 +27,6 @@ from dpcov.methods.whitening.run import Run
 
 # The constant must be seen by so many standard deviations before a centre is taken relative to it.
 _CLEARLY_THERE = 4.0
-_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,13 @@ def standardise(run: Run) -> Matrix:
         known |= _told(run)
     else:
         looks = _look(run, untouched)
+        # A row with a gap is zero in all columns: no more of them than any column has zeros.
+        missing = max(min(look.zero_share for look in looks), 0.0)
         # What is hardly ever more than zero is taken to hold 0 and 1, the most common of its kind.
         run.mostly_zero = {
             column.place: look.typical if look.found else 1.0
             for column, look in zip(untouched, looks, strict=True)
-            if not look.found or look.zero_share > _MOSTLY
+            if not look.found or _is_mostly_zero(look.zero_share, missing)
         }
         scaled = {
             column.place: replace(column, scale=look.size)
