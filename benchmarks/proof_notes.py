@@ -105,7 +105,7 @@ def _code(path: Path, text: str) -> list[tuple[Path, str]]:
     found: list[tuple[Path, str]] = []
     whole: set[Path] = set()
     for quoted in _QUOTED.findall(_paragraph(text, "**Code.**")):
-        if quoted.endswith(".py"):
+        if quoted.endswith((".py", ".c")):
             found.append((path.parent / quoted, ""))
         elif found and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)?", quoted):
             whole.add(found[-1][0])

@@ -16,8 +16,8 @@ from dpcov.core.lattice import (
     GREATEST_COLUMN_EXPONENT,
     MAP_NORM_LOG2,
     LatticeMap,
-    entry_bits,
 )
+from dpcov.core.passes import entry_bits
 
 _NEGLIGIBLE_EXPONENT_SPREAD = 2
 _GREATEST_MAP_EXPONENT = 800

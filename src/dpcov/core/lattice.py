@@ -20,13 +20,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.errors import ArgumentError
 from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular, check_blas
+from dpcov.core.passes import fastest_passes
 from dpcov.core.units import Units
 
 ENTRY_NORM_LOG2 = 27
@@ -147,37 +147,6 @@ def _is_within(coefficients: NDArray[np.float64], limit: int) -> bool:
     return (high << 26) + low <= limit
 
 
-def entry_bits(d: int, norm_log2: int) -> int:
-    """Return q such that d integers of at most 2^q have a squared norm of at most 4^norm_log2."""
-    return (2 * norm_log2 - (d - 1).bit_length()) // 2
-
-
-def round_rows(
-    x: NDArray[np.float64], norm_log2: int, least: float, scratch: Sequence[Any] = (None, None)
-) -> NDArray[np.int64]:
-    """Round each row of the table, one a column, to integers with a squared norm of at most 4^norm_log2.
-
-    In place. Rows whose largest entry is below `least`, infinite or NaN become zero. Returns the exponents e:
-    each row was about its integers times 2^e. They lie in the first of two arrays of `scratch`, if given.
-    """
-    entry_log2 = entry_bits(len(x), norm_log2)
-    largest: NDArray[np.float64] = np.maximum.reduce(x, axis=0, out=scratch[0])
-    factor: NDArray[np.float64] = np.minimum.reduce(x, axis=0, out=scratch[1])
-    np.maximum(largest, np.negative(factor, out=factor), out=largest)
-    # A NaN among them fails both comparisons.
-    if not (largest.min(initial=np.inf) >= least and largest.max(initial=0.0) < np.inf):
-        hostile = ~((largest >= least) & (largest < np.inf))
-        largest[hostile] = 1.0
-        x[:, hostile] = 0.0
-    # As the bits of normal positive numbers have it: 1022 more than frexp gives, in a tenth of its time.
-    exponent, bits = largest.view(np.int64), factor.view(np.int64)
-    exponent >>= 52
-    np.left_shift(np.subtract(2045 + entry_log2, exponent, out=bits), 52, out=bits)
-    np.rint(np.multiply(x, factor, out=x), out=x)
-    exponent -= 1022 + entry_log2
-    return exponent
-
-
 def times_power(length: float, exponent: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return ``length 2^exponent``; where float64 has no such number, about the least or the greatest."""
     mantissa, own = math.frexp(length)
@@ -209,12 +178,13 @@ class MappedRows:
         d = lattice_map.n_columns
         self.lattice_map = lattice_map
         exponents = lattice_map.column_exponents
-        self._column_scale = np.ldexp(1.0, exponents)[:, None] if exponents.any() else None
-        self._centres = lattice_map.centres[:, None] if lattice_map.centres.any() else None
+        self._column_scale = np.ldexp(1.0, exponents) if exponents.any() else None
+        self._centres = lattice_map.centres if lattice_map.centres.any() else None
         # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
         # are then too small to survive the rounding, so that flushing changes nothing.
         self._least_magnitude = np.ldexp(1.0, LEAST_EXPONENT + max(0, int(exponents.max())))
         self._storage = np.empty(d * capacity)
+        self._passes = fastest_passes()
 
     def load(self, block: Block, *, constant: bool) -> None:
         """Map the rows of `block`, with a constant column of ones after its own if asked."""
@@ -228,25 +198,19 @@ class MappedRows:
             # In tiles: a row-major table is then read once from memory, not once a column.
             tile = max(_LEAST_TILE, _TILE_ENTRIES // d)
             for first in range(0, rows, tile):
-                source, target = block[:, first : first + tile], x[:own, first : first + tile]
-                if self._centres is None:
-                    np.copyto(target, source, casting="unsafe")
-                else:
-                    np.subtract(source, self._centres[:own], target, dtype=np.float64, casting="unsafe")
+                np.copyto(x[:own, first : first + tile], block[:, first : first + tile], casting="unsafe")
         else:
             for target, column in zip(x[:own], block, strict=True):
                 np.copyto(target, column, casting="unsafe")
-            if self._centres is not None:
-                x[:own] -= self._centres[:own]
         if constant:
             x[own] = 1.0
-        if self._column_scale is not None:
-            x *= self._column_scale
-        self.shift = round_rows(x, ENTRY_NORM_LOG2, self._least_magnitude)
+        self.squares: NDArray[np.float64] = np.empty(rows)
+        self.shift = self._passes.round_rows(
+            x, ENTRY_NORM_LOG2, self._least_magnitude, centres=self._centres, scales=self._column_scale
+        )
         apply_triangular(self.lattice_map.coefficients, x)
-        self.shift += round_rows(x, IMAGE_NORM_LOG2, 1.0)
+        self.shift += self._passes.round_rows(x, IMAGE_NORM_LOG2, 1.0, squares=self.squares)
         self.values = x
-        self.squares: NDArray[np.float64] = np.einsum("ij,ij->j", x, x)
 
     def round_to_lattice(
         self, factor: NDArray[np.float64], bound: int, units: Units | None = None
@@ -258,9 +222,7 @@ class MappedRows:
         ndarray of float64, shape (rows,) or (units,)
             The exact squared norms of the integer rows that `values` then holds; of a unit, their sum.
         """
-        self.values *= factor
-        np.rint(self.values, out=self.values)
-        squares: NDArray[np.float64] = np.einsum("ij,ij->j", self.values, self.values)
+        squares = self._passes.scale_rows(self.values, factor)
         if units is None and squares.max(initial=0.0) <= float(bound * bound):
             return squares
         kept = squares <= float(bound * bound)
