@@ -87,7 +87,7 @@ def are_asked(run: Run) -> bool:
     """
     least = _share_for(run, run.d - run.constant, c.ROWS_OF_A_BULK)
     most = c.MOST_FOR_COLUMNS_TOLD if _all_told(run) else c.MOST_FOR_COLUMNS
-    return not run.has_few_rows and least <= most
+    return least <= most
 
 
 def are_scaled(run: Run) -> bool:

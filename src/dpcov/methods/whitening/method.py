@@ -79,5 +79,5 @@ def estimate_whitening(
 def find_coordinates(run: Run) -> White | None:
     """Take steps 1 and 2; None if all that can be seen of the rows is noise."""
     start = standardise(run)
-    short = compress(run, start) if run.is_short and are_scaled(run) else None
-    return short or whiten(run, find_rough_frame(run, start).rows)
+    may_fail = run.has_few_rows or (run.is_short and are_scaled(run))
+    return (compress(run, start) if may_fail else None) or whiten(run, find_rough_frame(run, start).rows)
