@@ -32,6 +32,7 @@ from figures_methods import (
     arena_needs,
     arena_table,
     arena_worst,
+    clusters_table,
     coverage_error,
     flights_all_columns,
     flights_intervals,
@@ -373,14 +374,14 @@ def measured() -> dict[str, str]:
     makers = (
         accuracy_table, accuracy_summary, world_summary, example_table, example_releases, flights_regression,
         flights_components, others_means, coverage_table, same_epsilon_table, same_epsilon_summary,
-        panels_table, panels_coverage, owners_summary, scale_table, release_costs, persons_scale,
-        outliers_table, outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one, guess_at_three,
-        guess_table, officer_table, arena_table, arena_best, arena_needs, arena_worst, flights_all_columns,
-        flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing, rare_setting,
-        rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, rain_held, validated_coinpress,
-        validated_exponential, validated_revisited, real_peers, real_refusals, real_claims, shelf_table,
-        where_table, where_by_error, where_left, constants_table, constants_summary, accuracy_runs,
-        flights_runs,
+        panels_table, panels_coverage, owners_summary, scale_table, release_costs, clusters_table,
+        persons_scale, outliers_table, outliers_runs, outliers_crossing, epsilon_of_half, guess_at_one,
+        guess_at_three, guess_table, officer_table, arena_table, arena_best, arena_needs, arena_worst,
+        flights_all_columns, flights_intervals, coverage_error, world_refusals, scale_slope, laplace_timing,
+        rare_setting, rare_table, tails_setting, tails_table, aggregate_runs, gaps_gain, rain_held,
+        validated_coinpress, validated_exponential, validated_revisited, real_peers, real_refusals,
+        real_claims, shelf_table, where_table, where_by_error, where_left, constants_table,
+        constants_summary, accuracy_runs, flights_runs,
     )  # fmt: skip
     return {maker.__name__: maker() for maker in makers}
 

@@ -133,6 +133,20 @@ def release_costs() -> str:
     return table(head, lines)
 
 
+def clusters_table() -> str:
+    """Return what a release asks of a cluster."""
+    lines = [
+        [
+            str(line["where"]), f"{line['partitions']}", f"{line['scans']}", f"{line['jobs'] or 'none'}",
+            f"{line['seconds']:.3g}", f"{line['plain_seconds']:.2g}",
+            f"{line['seconds'] / line['scans'] / line['plain_seconds']:.2g}",
+        ]
+        for _, line in results("clusters").iterrows()
+    ]  # fmt: skip
+    head = ["table", "partitions", "scans", "jobs", "release, seconds", "`X.T @ X`, seconds", "ratio by scan"]
+    return table(head, lines)
+
+
 def laplace_timing() -> str:
     """Return how strongly the time of a Laplace draw goes with its size."""
     timing = json.loads((figure_tables.RESULTS / "assurance.json").read_text())["timing"]

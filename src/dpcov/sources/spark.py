@@ -1,6 +1,6 @@
 """Spark dataframes: every partition becomes integers by `mapInArrow`, and Spark adds them up.
 
-A scan is one job: rows of a partition to the entries of its total, then a sum over partitions of
+A scan is one query: rows of a partition to the entries of its total, then a sum over partitions of
 every entry. The driver sees one matrix. Spark lets the result of one attempt of a task count,
 however many were started; the rows of each partition are counted along and compared. Noise is
 drawn by the caller, never in the job.
