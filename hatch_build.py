@@ -6,42 +6,73 @@ import os
 import shlex
 import shutil
 import subprocess
-import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
 
-SOURCE, LIBRARY = Path("src/dpcov/core/passes.c"), Path("src/dpcov/core/_passes.so")
-# Every number is to be rounded after every operation, as numpy does: no product is fused with a sum.
+SOURCE, LIBRARY = "src/dpcov/core/passes.c", "dpcov/core/_passes.so"
+# Every number is to be rounded after every operation, as numpy does: no product is fused with a sum, and what
+# ``CC`` may ask for is taken back.
 FLAGS = [
-    *("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden"),
+    *("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-fast-math"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
 ]
 
 
 class CompiledPassesHook(BuildHookInterface[BuilderConfig]):
-    """Adds the library to a wheel, which is then one for this kind of machine and any Python."""
+    """Adds the library to a wheel, which is then one for this kind of machine and any Python.
+
+    An editable install finds it beside its source. No other build changes the source tree.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, or leave it."""
-        del version
-        root = Path(self.root)
-        if self.target_name != "wheel" or not build(root / SOURCE, root / LIBRARY):
+        if self.target_name != "wheel":
             return
-        build_data["artifacts"].append(f"/{LIBRARY.as_posix()}")
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        self._folder = tempfile.TemporaryDirectory()
+        library = Path(self._folder.name, "passes.so")
+        if not build(Path(self.root, SOURCE), library):
+            return
+        if version == "editable":
+            _put_in_place(library, Path(self.root, "src", LIBRARY))
+            return
+        build_data["force_include"][str(library)] = LIBRARY
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform}"
+        build_data["tag"] = f"py3-none-{_platform()}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what was compiled: it lies in the wheel now."""
+        del version, build_data, artifact_path
+        if self.target_name == "wheel":
+            self._folder.cleanup()
 
 
 def build(source: Path, library: Path) -> bool:
     """Compile with what ``CC`` names, ``cc`` by default; return whether that could be done."""
-    # One that runs somewhere keeps the old file, which is then only unnamed.
-    library.unlink(missing_ok=True)
-    compiler = shlex.split(os.environ.get("CC", "cc"))
-    if not compiler or shutil.which(compiler[0]) is None:
+    try:
+        compiler = shlex.split(os.environ.get("CC", "cc"))
+        command = [*compiler, *FLAGS, str(source), "-o", str(library), "-lm"]
+        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+    except (OSError, ValueError):
         return False
-    command = [*compiler, *FLAGS, str(source), "-o", str(library), "-lm"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+    return done.returncode == 0 and library.exists()
+
+
+def _put_in_place(library: Path, target: Path) -> None:
+    """Replace the library as a whole: a process that uses the old one keeps it."""
+    new = target.with_suffix(".new")
+    try:
+        shutil.copy(library, new)
+        new.replace(target)
+    except OSError:
+        new.unlink(missing_ok=True)
+
+
+def _platform() -> str:
+    """Return what pip calls this kind of machine, without a claim about its C library."""
+    platforms = (tag.platform for tag in sys_tags())
+    return next(name for name in platforms if not name.startswith(("manylinux", "musllinux")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +25,8 @@ from dpcov.methods.whitening.norms import wide_grid
 from dpcov.sources import ArraySource
 
 SOURCE = Path(passes.__file__).with_name("passes.c")
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+COMPILER = shlex.split(os.environ.get("CC", "cc"))[0]
+needs_compiler = pytest.mark.skipif(shutil.which(COMPILER) is None, reason="there is no C compiler")
 HOSTILE = [
     np.nan, np.inf, -np.inf, 1e308, -1.7e308, 5e-324, -2e-310, -0.0, 0.0, 0.5, -1.5, 2.5,
     float(2**63), 2.0**-1022, 2.0**-961, 2.0**-960, 2.0**53 + 2, 1e-30, 1.0,
@@ -125,8 +128,11 @@ def test_a_library_is_used_where_it_was_built(tmp_path: Path, monkeypatch: pytes
     assert type(fastest_passes()) is NumpyPasses
 
 
-def test_without_a_compiler_nothing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "a-compiler-that-nobody-has")
+@pytest.mark.parametrize("compiler", ["a-compiler-that-nobody-has", "", "cc '", "true", "false", "{file}"])
+def test_without_a_compiler_nothing_is_built(
+    compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", compiler.format(file=tmp_path))
     assert not build(SOURCE, tmp_path / "passes.so")
     assert not (tmp_path / "passes.so").exists()
 
@@ -134,7 +140,9 @@ def test_without_a_compiler_nothing_is_built(tmp_path: Path, monkeypatch: pytest
 @needs_compiler
 def test_arrays_in_pieces_are_refused(compiled: CompiledPasses) -> None:
     block = np.ones((4, 6))
-    for wrong in (block[:, ::2], block.T, block.astype(np.float32).astype(object)):
+    fixed = np.ones((4, 6))
+    fixed.setflags(write=False)
+    for wrong in (fixed, block[:, ::2], block.T, block.astype(np.float32).astype(object)):
         with pytest.raises(ValueError, match="whole arrays of float64"):
             compiled.scale_rows(wrong, np.ones(wrong.shape[1]))
     with pytest.raises(ValueError, match="whole arrays of float64"):

@@ -109,7 +109,7 @@ class CompiledPasses(NumpyPasses):
         columns, rows = x.shape
         exponents = np.empty(rows, dtype=np.int64)
         self._round(
-            _address(x, columns * rows),
+            _address(x, columns * rows, changed=True),
             columns,
             rows,
             _address(centres, columns),
@@ -117,7 +117,7 @@ class CompiledPasses(NumpyPasses):
             entry_bits(columns, norm_log2),
             least,
             exponents.ctypes.data,
-            _address(squares, rows),
+            _address(squares, rows, changed=True),
         )
         return exponents
 
@@ -125,15 +125,22 @@ class CompiledPasses(NumpyPasses):
         """Do the same, compiled."""
         columns, rows = x.shape
         squares = np.empty(rows)
-        self._scale(_address(x, columns * rows), columns, rows, _address(factors, rows), squares.ctypes.data)
+        self._scale(
+            _address(x, columns * rows, changed=True),
+            columns,
+            rows,
+            _address(factors, rows),
+            squares.ctypes.data,
+        )
         return squares
 
 
-def _address(array: NDArray[np.float64] | None, length: int) -> int | None:
+def _address(array: NDArray[np.float64] | None, length: int, *, changed: bool = False) -> int | None:
     """Return where so many numbers lie one after another, or None for no array."""
     if array is None:
         return None
-    if array.dtype != np.float64 or array.size != length or not array.flags.c_contiguous:
+    whole = array.flags.c_contiguous and array.flags.aligned and (array.flags.writeable or not changed)
+    if array.dtype != np.float64 or array.size != length or not whole:
         raise ValueError("compiled passes need whole arrays of float64.")
     return int(array.ctypes.data)
 
