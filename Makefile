@@ -40,6 +40,7 @@ world: $(VENV)/.ready
 
 scale: $(VENV)/.ready
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/clusters.py
 
 arena: $(VENV)/.ready
 	$(BIN)/python benchmarks/arena_validation.py
@@ -59,4 +60,4 @@ audit: $(VENV)/.ready
 	$(BIN)/python benchmarks/assurance.py; exit $$status
 
 clean:
-	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots docs/_build docs/proofs docs/examples docs/reference/api
+	rm -rf $(VENV) $(VENV)-rivals .pytest_cache .mypy_cache .ruff_cache demo-output report-screenshots docs/_build docs/proofs docs/examples docs/reference/api src/dpcov/core/_passes.so

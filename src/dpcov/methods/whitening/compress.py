@@ -5,6 +5,9 @@ a direction of average length by far, rounds show what is long, and nothing else
 take most of the budget, and noise would steer it. But columns have been brought to a common centre and scale.
 So rounds compress what is still too long, as the paper's Algorithm 2 (line 10) does, and what is left of the
 budget goes into the release. Most questions about a few columns are answered then, if not every direction.
+
+In a table that is too short even to ask about its columns, these stay in their own units. What is far longer
+than the rest is compressed there too: whitening would spend half of the budget, and end in noise.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ def compress(run: Run, rows: Matrix) -> White | None:
     run : Run
         The curator.
     rows : ndarray, shape (d, d)
-        Coordinates in which most columns have a common centre and scale.
+        Coordinates, one for each column: most with a common centre and scale, if these are known.
     """
     here = _look(run, rows, run.careful_look)
     if here is None or run.noise(run.n, c.MOST_ROUND) * (here.far / here.unit) ** 2 < c.BLIND:

@@ -72,7 +72,7 @@ class Run:
 
     @property
     def has_few_rows(self) -> bool:
-        """Whether even a white table would be mostly noise, so that there is nothing to look for."""
+        """Whether even a white table would be mostly noise, so that whitening is no use."""
         return self.noise(self.n, 1.0) * self.d > c.FEW_ROWS
 
     @property
