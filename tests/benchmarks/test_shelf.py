@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from real_judge import WHOLE, RegressionOutcome
 from shelf import summarise_refusals
-from shelf_tables import JUDGING, MOST_COLUMNS, TUNING, _choose, part
+from shelf_tables import JUDGING, MOST_COLUMNS, TUNING, choose, part
 
 
 def frame(n_rows: int = 1_200, n_columns: int = 20) -> pd.DataFrame:
@@ -18,7 +18,7 @@ def frame(n_rows: int = 1_200, n_columns: int = 20) -> pd.DataFrame:
 
 
 def test_columns_and_regressions_are_drawn_from_the_name() -> None:
-    table, again, other = (_choose(name, frame()) for name in ("a/b", "a/b", "a/c"))
+    table, again, other = (choose(name, frame()) for name in ("a/b", "a/b", "a/c"))
     assert table is not None
     assert again is not None
     assert other is not None
@@ -34,11 +34,11 @@ def test_columns_and_regressions_are_drawn_from_the_name() -> None:
 
 
 def test_a_table_that_is_too_short_or_too_narrow_stays_on_the_shelf() -> None:
-    assert _choose("a", frame(n_rows=999)) is None
-    assert _choose("a", frame(n_columns=2)) is None
+    assert choose("a", frame(n_rows=999)) is None
+    assert choose("a", frame(n_columns=2)) is None
     gappy = frame(n_rows=1_050)
     gappy.loc[:60, "c0"] = np.nan
-    assert _choose("a", gappy) is None, "990 rows are complete"
+    assert choose("a", gappy) is None, "990 rows are complete"
 
 
 def test_names_decide_what_a_table_is_for() -> None:

@@ -15,7 +15,7 @@ from dpcov.core import Number, UnresolvedError
 from dpcov.learn._base import PrivateEstimator, chosen_features
 from dpcov.ledger import Ledger
 from dpcov.linear.columns import find_column
-from dpcov.linear.regression import ADVICE
+from dpcov.linear.penalties import ADVICE
 from dpcov.released import Release
 from dpcov.sources.sklearn_rows import names_of, read_target, unused_name, with_target
 

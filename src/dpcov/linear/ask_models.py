@@ -63,7 +63,8 @@ class AsksModels:
         UnresolvedError
             If `ridge` is 0, and noise would make predictions worse than the mean: mostly as a combination of
             the predictors is below the noise. One that hardly matters for the target is named in a note
-            instead. By default only if no penalty helps: no slope stands above the noise.
+            instead. By default only if no penalty helps: no slope stands above the noise, or one lies outside
+            its own interval, as clipping took more of its column than it left.
 
         Examples
         --------
