@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from accuracy_cases import Table, select_cases
-from figures import ACCURACY_CASES
+from figures_releases import ACCURACY_CASES
 from oracle import make_reference
 from real_tables import load_table
 

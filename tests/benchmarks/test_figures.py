@@ -9,6 +9,7 @@ import figure_tables
 import figures
 import figures_methods
 import figures_privacy
+import figures_releases
 import pytest
 
 DOCS = figures.ROOT / "docs"
@@ -39,7 +40,7 @@ def test_figures_follow_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(figure_tables, "RESULTS", tmp_path)
     figure_tables.results.cache_clear()
     try:
-        assert "| 123.4560 |" in figures.example_table()
+        assert "| 123.4560 |" in figures_releases.example_table()
     finally:
         figure_tables.results.cache_clear()
 
@@ -57,7 +58,7 @@ def test_epsilon_stands_beside_rho_as_it_is() -> None:
 
 
 def test_the_readme_states_how_many_releases_its_medians_are_of() -> None:
-    assert f"(median of {figures.accuracy_runs()} releases" in figures.README.read_text()
+    assert f"(median of {figures_releases.accuracy_runs()} releases" in figures.README.read_text()
 
 
 def test_the_readme_states_the_guess_at_its_epsilon() -> None:

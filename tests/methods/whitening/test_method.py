@@ -175,7 +175,9 @@ def test_null_directions_are_reported_and_cost_the_others_little() -> None:
         form = np.zeros(9)
         for name, coefficient in combination.coefficients:
             form[result.columns.index(name)] = coefficient
-        assert form @ second_moment(singular) @ form <= combination.standard_deviation_at_most**2 < 1e-6
+        # Of a column of zeros nobody knows whether it is 1 in a few rows.
+        most = 0.05 if "x7" in str(combination) else 1e-3
+        assert form @ second_moment(singular) @ form <= combination.standard_deviation_at_most**2 < most**2
     matrix = result.second_moment().values
     assert relative_error(matrix[:6, :6], second_moment(rows)) < 0.006
     assert np.linalg.eigvalsh(matrix).min() > -1e-12

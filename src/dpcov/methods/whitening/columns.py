@@ -64,6 +64,9 @@ def standardise(run: Run) -> Matrix:
             for column, look in zip(untouched, looks, strict=True)
             if not look.found or _is_mostly_zero(look.zero_share, missing)
         }
+        run.never_seen = {
+            column.place for column, look in zip(untouched, looks, strict=True) if not look.found
+        }
         scaled = {
             column.place: replace(column, scale=look.size)
             for column, look in zip(untouched, looks, strict=True)

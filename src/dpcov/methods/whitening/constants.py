@@ -1,7 +1,7 @@
 """Every number that the default method chose by judgement: what it is a share or a multiple of, and why.
 
-``docs/whitening.md`` (Constants) has what halving and doubling some of them did to tables that none of them
-was chosen on, in an earlier version of the method. Shares are of the whole budget.
+``docs/whitening.md`` (Constants) has what halving and doubling each of them did to tables that none of them
+was chosen on. Shares are of the whole budget.
 """
 
 from __future__ import annotations

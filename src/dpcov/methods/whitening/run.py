@@ -55,6 +55,8 @@ class Run:
         What was asked so far.
     mostly_zero : dict of int to float
         Columns that are zero in most rows, and how large the others are: 1 where too few are seen to tell.
+    never_seen : set of int
+        Those of them of which nothing was seen.
     """
 
     curator: Curator
@@ -64,6 +66,7 @@ class Run:
     contamination: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     mostly_zero: dict[int, float] = field(default_factory=dict)
+    never_seen: set[int] = field(default_factory=set)
 
     @property
     def left(self) -> float:

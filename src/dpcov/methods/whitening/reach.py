@@ -1,0 +1,78 @@
+"""Columns that nobody has seen are kept within reach: their rows must not be pushed out of the region.
+
+A column that is 1 in a few dozen rows shows in no look and in no round, and what is not seen is stretched,
+again and again. Its rows would leave the region: it would come out as zero, and the rows beyond the region
+would cast doubt on all answers. But how far out its rows lie is known. In coordinates y, let the column have
+the scale s: it is ``c + g^T y`` with ``|g| = s``, c its centre. So a row that holds v there is at least
+``|v - c| / s`` long, whatever it holds elsewhere. What step 1 has not seen of a column is taken to be 1, the
+most common of its kind: if that is further than any rows are seen, the column was stretched too far.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpcov.arrays import Bools, Matrix
+from dpcov.methods.whitening.frames import centres_and_scales
+from dpcov.methods.whitening.run import Run
+
+_RARE = 1.0
+# A column is one of some directions if more than half of its square is there.
+_MOSTLY = 0.5
+
+
+def keep_within(run: Run, rows: Matrix, far: float, columns: Bools) -> tuple[Matrix, int]:
+    """Compress columns until a row that holds 1 may lie within `far`; return also how many that were.
+
+    At the end of the region such rows are worth most: noise is ``sqrt(2 d / rho)`` of them.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    rows : ndarray, shape (d, d)
+        Coordinates.
+    far : float
+        How far rows reach in these.
+    columns : ndarray of bool, shape (d,)
+        Which columns are meant.
+    """
+    centres, scales = centres_and_scales(rows, constant=run.constant)
+    reaches = np.abs(_RARE - centres) / scales
+    long = columns & (reaches > far)
+    # Such a column counts for less, about its centre; all others stay as they are.
+    kept = np.where(long, far / np.where(long, reaches, 1.0), 1.0)
+    shorter = rows * kept
+    if run.constant:
+        shorter[:, -1] += rows @ (centres * (1 - kept))
+    return shorter, int(long.sum())
+
+
+def find_hidden(run: Run, rows: Matrix, back: Matrix, hidden: Matrix) -> Bools:
+    """Return which columns nobody has seen: neither step 1, nor the rounds so far.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    rows : ndarray, shape (d, d)
+        Coordinates.
+    back : ndarray, shape (d, d)
+        Takes others, in which `hidden` is orthonormal, to these.
+    hidden : ndarray, shape (d, k)
+        The directions that are invisible.
+    """
+    centres, _ = centres_and_scales(rows, constant=run.constant)
+    inverse = np.linalg.inv(rows)
+    forms = inverse - np.outer(centres, inverse[-1]) if run.constant else inverse
+    mapped = forms @ back
+    shares = np.square(mapped @ hidden).sum(axis=1) / np.square(mapped).sum(axis=1)
+    found: Bools = never_seen(run) & (shares > _MOSTLY)
+    return found
+
+
+def never_seen(run: Run) -> Bools:
+    """Return which columns step 1 has not seen."""
+    columns = np.zeros(run.d, dtype=np.bool_)
+    columns[list(run.never_seen)] = True
+    return columns
