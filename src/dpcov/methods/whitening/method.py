@@ -7,8 +7,9 @@ directions round by round:
 2. *Whiten.* Unit rows give a rough frame (``rough.py``, ``frames.py``). Gram matrices of the rows then
    compress what they show, and stretch what they do not show until its rows just fit; each answer is fused
    with those before (``whiten.py``, ``fusion.py``). Directions of far rows that noise may have tilted away
-   from a column's are taken to be the column's (``align.py``). In a short table, in which that would take
-   more than it brings, what is too long is compressed, and the rest is left as it is (``compress.py``).
+   from a column's are taken to be the column's (``align.py``), and columns that nobody has seen are not
+   stretched until rows that hold a 1 leave the region (``reach.py``). In a short table, in which that would
+   take more than it brings, what is too long is compressed, and the rest is left (``compress.py``).
 3. *Settle.* A careful look at how far the rows reach, and at the directions of the furthest; a direction that
    rare rows make too long is compressed (``settle.py``). So are columns that are mostly zero, if a region
    around their other rows would drown all else (``rare.py``).

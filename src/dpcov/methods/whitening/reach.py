@@ -40,11 +40,13 @@ def keep_within(run: Run, rows: Matrix, far: float, columns: Bools) -> tuple[Mat
     centres, scales = centres_and_scales(rows, constant=run.constant)
     reaches = np.abs(_RARE - centres) / scales
     long = columns & (reaches > far)
-    # Such a column counts for less, about its centre; all others stay as they are.
-    kept = np.where(long, far / np.where(long, reaches, 1.0), 1.0)
-    shorter = rows * kept
-    if run.constant:
-        shorter[:, -1] += rows @ (centres * (1 - kept))
+    if not long.any():
+        return rows, 0
+    # With C^-2 = I + sum a_j u_j u_j^T, what was l long along u_j is ``l / sqrt(1 + a_j)`` long after C, or
+    # shorter, and nothing gets longer: where columns add up to nothing, that stays as it is.
+    units = rows[:, long] / np.linalg.norm(rows[:, long], axis=0)
+    left, sizes, _ = np.linalg.svd(units * np.sqrt((reaches[long] / far) ** 2 - 1), full_matrices=False)
+    shorter: Matrix = rows - (left * (1 - 1 / np.hypot(1.0, sizes))) @ (left.T @ rows)
     return shorter, int(long.sum())
 
 

@@ -47,9 +47,6 @@ class White:
         How long most rows are there, and the furthest that are seen.
     rank : int
         How many directions were visible; the others may be next to nothing.
-    within : int
-        How many of the others are those of columns that reach to the end of the region: there is no more to
-        be seen of them (``reach.py``).
     is_white : bool
         Whether they were made white, and not just scaled (``compress.py``).
     look : NormLook, optional
@@ -60,24 +57,18 @@ class White:
     typical: float
     far: float
     rank: int
-    within: int = 0
     is_white: bool = True
     look: NormLook | None = None
 
     @classmethod
-    def seen(cls, rows: Matrix, look: NormLook, rank: int, within: int = 0) -> White:
+    def seen(cls, rows: Matrix, look: NormLook, rank: int) -> White:
         """Take the lengths from a look at the rows."""
-        return cls(rows, look.typical, look.far, rank, within, look=look)
+        return cls(rows, look.typical, look.far, rank, look=look)
 
     @property
     def complete(self) -> bool:
         """Whether every direction was visible."""
         return self.rank == len(self.rows)
-
-    @property
-    def in_the_dark(self) -> bool:
-        """Whether there may be more to see."""
-        return self.rank + self.within < len(self.rows)
 
     @property
     def unit(self) -> float:
@@ -100,28 +91,20 @@ class _Next:
         The coordinates.
     visible : ndarray of bool, shape (d,)
         Which of them stood above the noise.
-    within : int
-        How many of the others are those of columns that reach to the end of the region.
     small : bool
         Whether the rows' part along the others was much shorter than the region, before it was made to fit.
     unit : float
         The root mean square of a visible coordinate.
     error : float
-        What the last release would have been off by in the coordinates before; infinite while there may be
-        more to see.
+        What the last release would have been off by in the coordinates before; infinite while directions are
+        invisible.
     """
 
     rows: Matrix
     visible: Bools
-    within: int
     small: bool
     unit: float
     error: float
-
-    @property
-    def in_the_dark(self) -> bool:
-        """Whether there may be more to see."""
-        return int(self.visible.sum()) + self.within < len(self.rows)
 
     def given_up(self) -> Matrix:
         """Return the coordinates with small directions left as small: they would only take room."""
@@ -136,46 +119,43 @@ def whiten(run: Run, rows: Matrix) -> White | None:
     """
     knowledge = Knowledge()
     best: White | None = None
-    least, unit, idle = math.inf, 0.0, 0
-    visible, within, dark = 0, 0, False
+    least, unit, visible, idle = math.inf, 0.0, 0, 0
     sample, care = run.every, run.careful_look
     for attempt in range(c.MOST_ROUNDS + 1):
-        look = run.look(rows, care, "norms of the rows", every=run.every if dark else sample)
+        in_the_dark = attempt > 0 and visible < run.d
+        look = run.look(rows, care, "norms of the rows", every=run.every if in_the_dark else sample)
         if not look.found:
             return best
         if care > run.quick_look:
             sample, care = _care_for(run, look)
         # Rows that the look has seen reach no further than it says.
         rows, kept_short = keep_within(run, rows, look.far, never_seen(run) & (attempt > 0))
-        here = White.seen(rows, look, visible, within)
+        here = White.seen(rows, look, visible)
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
-        promising = best is None or here.in_the_dark or expected < c.SAME * least
-        finished = not here.in_the_dark and expected > c.ENOUGH_GAIN * least
-        kept = c.KEPT_IN_THE_DARK if here.in_the_dark else c.KEPT_FOR_RELEASE
+        promising = best is None or not here.complete or expected < c.SAME * least
+        finished = here.complete and expected > c.ENOUGH_GAIN * least
+        kept = c.KEPT_FOR_RELEASE if here.complete else c.KEPT_IN_THE_DARK
         spent_up = run.left < kept or attempt == c.MOST_ROUNDS
         if finished or spent_up:
             return here if promising else best
-        share = _ask_gram(run, here, knowledge, expected, run.every if dark else sample)
+        share = _ask_gram(run, here, knowledge, expected, run.every if in_the_dark else sample)
         following = _follow(run, here, knowledge, care)
-        before, visible, within = visible, int(following.visible.sum()), following.within
-        dark = following.in_the_dark
+        before, visible = visible, int(following.visible.sum())
         run.note("whitening", share, visible)
-        lost = dark or (not kept_short and has_lost_rows(knowledge.answers[-1], here, unit))
-        if lost and not here.in_the_dark:
+        lost = not kept_short and has_lost_rows(knowledge.answers[-1], here, unit)
+        if here.complete and (visible < run.d or lost):
             # Rows that carried a direction are out of sight of this look: they were in the region before.
             return here if best is None else best
-        if following.error < least or dark:
-            least, best = following.error, replace(here, rank=visible, within=within)
-        idle = idle + 1 if dark and visible <= before else 0
-        if idle == c.MOST_IDLE or (
-            dark and visible <= before and beyond_reach(following.rows, constant=run.constant)
-        ):
+        if following.error < least or visible < run.d:
+            least, best = following.error, replace(here, rank=visible)
+        idle = idle + 1 if visible <= before < run.d else 0
+        if idle == c.MOST_IDLE or (visible <= before and beyond_reach(following.rows, constant=run.constant)):
             # No more of what is invisible can be told.
             rows = limit_gains(following.given_up(), constant=run.constant)
-            rows, _ = keep_within(run, rows, here.far, never_seen(run))
             look = run.look(rows, run.quick_look, "norms of the rows", every=run.every)
-            return White.seen(rows, look, visible, within)
+            rows, _ = keep_within(run, rows, look.far, never_seen(run))
+            return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
     return best
 
@@ -216,7 +196,7 @@ def _ask_gram(run: Run, here: White, knowledge: Knowledge, expected: float, samp
     sample : int
         One row in so many may be read, as far as that leaves the noise that is aimed at for the least price.
     """
-    least_share = c.LEAST_ROUND_BLIND if here.in_the_dark else c.LEAST_ROUND
+    least_share = c.LEAST_ROUND if here.complete else c.LEAST_ROUND_BLIND
     spent = 0.0
     fewest = max(run.every, min(sample, int(c.AIM * math.sqrt(least_share) / expected)))
     for every in dict.fromkeys((fewest, run.every)):
@@ -250,12 +230,14 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
         small = level < c.SMALL
         forms[~visible] /= level
     moment = fused.back @ fused.moment @ fused.back
+    error = (
+        _expected_error(run, here.far, np.asarray(np.linalg.eigvalsh(moment), np.float64))
+        if visible.all()
+        else math.inf
+    )
     unseen = find_hidden(run, here.rows, fused.back, vectors[:, ~visible])
-    rows, kept = keep_within(run, forms @ here.rows, here.far, unseen)
-    within = min(kept, run.d - int(visible.sum()))
-    told = np.asarray(np.linalg.eigvalsh(moment), np.float64)[run.d - int(visible.sum()) :]
-    error = _expected_error(run, here.far, told) if len(told) + within == run.d else math.inf
-    return _Next(rows, visible, within, small, unit, error)
+    rows, _ = keep_within(run, forms @ here.rows, here.far, unseen)
+    return _Next(rows, visible, small, unit, error)
 
 
 def look_at_hidden(run: Run, here: White, forms: Matrix, care: float) -> NormLook:
