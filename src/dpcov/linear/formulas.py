@@ -154,7 +154,9 @@ def _levels(questions: Questions, name: str, notes: list[str]) -> tuple[str, ...
             f"formula: C({name}) needs one column of zeros and ones for each level, called {name}[...]; this "
             "release has none."
         )
-    if len(levels) > 1 and questions.has_constant and _never_varies(questions, levels):
+    # A category that was declared has no column for its first level.
+    undeclared = name not in questions.levels
+    if undeclared and len(levels) > 1 and questions.has_constant and _never_varies(questions, levels):
         notes.append(f"C({name}): each level is compared with {levels[0]}.")
         return tuple(levels[1:])
     return tuple(levels)

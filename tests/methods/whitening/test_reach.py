@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.runs import Matrix, start_run
@@ -25,9 +27,10 @@ def stretched(gain: float) -> Matrix:
 
 def test_a_column_is_compressed_until_a_one_may_lie_within() -> None:
     run, rows = make_run(), stretched(1e6)
-    kept, count = keep_within(run, rows, 8.0, never_seen(run))
+    kept, count = keep_within(run, rows, SimpleNamespace(far=10.0, typical=6.0), never_seen(run))
     assert count == 1
     centres, scales = centres_and_scales(kept, constant=True)
+    # With all that it holds elsewhere, such a row is then 10 long.
     assert abs(1 - centres[1]) / scales[1] == pytest.approx(8)
     # The column depends on no other, so nothing else has changed.
     np.testing.assert_allclose(np.delete(kept, 1, axis=1), np.delete(rows, 1, axis=1))
@@ -42,7 +45,9 @@ def test_nothing_gets_longer_whatever_columns_depend_on() -> None:
         rows[1] = [-1e9, 1e9, 0, 0]
         table = np.column_stack([rng.normal(size=(50, 3)), np.ones(50)])
         table[:, 1] = table[:, 0]
-        kept, _ = keep_within(make_run(), rows, 0.1, np.array([True, True, True, False]))
+        kept, _ = keep_within(
+            make_run(), rows, SimpleNamespace(far=0.1, typical=0.0), np.array([True, True, True, False])
+        )
         before, after = (np.linalg.norm(table @ forms.T, axis=1) for forms in (rows, kept))
         assert (after <= before * (1 + 1e-6)).all()
 
@@ -50,7 +55,7 @@ def test_nothing_gets_longer_whatever_columns_depend_on() -> None:
 def test_a_column_within_reach_stays_as_it_is() -> None:
     run, rows = make_run(), stretched(1.0)
     for columns, far in ((never_seen(run), 1e3), (np.zeros(4, dtype=np.bool_), 1e-3)):
-        kept, count = keep_within(run, rows, far, columns)
+        kept, count = keep_within(run, rows, SimpleNamespace(far=far, typical=0.0), columns)
         assert count == 0
         np.testing.assert_array_equal(kept, rows)
 

@@ -10,6 +10,9 @@ most common of its kind: if that is further than any rows are seen, the column w
 
 from __future__ import annotations
 
+import math
+from typing import Protocol
+
 import numpy as np
 
 from dpcov.arrays import Bools, Matrix
@@ -21,8 +24,20 @@ _RARE = 1.0
 _MOSTLY = 0.5
 
 
-def keep_within(run: Run, rows: Matrix, far: float, columns: Bools) -> tuple[Matrix, int]:
-    """Compress columns until a row that holds 1 may lie within `far`; return also how many that were.
+class Lengths(Protocol):
+    """How long most rows are, and the furthest that are seen."""
+
+    @property
+    def typical(self) -> float:
+        """How long most rows are."""
+
+    @property
+    def far(self) -> float:
+        """How far the furthest reach."""
+
+
+def keep_within(run: Run, rows: Matrix, lengths: Lengths, columns: Bools) -> tuple[Matrix, int]:
+    """Compress columns until a row that holds 1 is no longer than others; return also how many that were.
 
     At the end of the region such rows are worth most: noise is ``sqrt(2 d / rho)`` of them.
 
@@ -32,13 +47,14 @@ def keep_within(run: Run, rows: Matrix, far: float, columns: Bools) -> tuple[Mat
         The curator.
     rows : ndarray, shape (d, d)
         Coordinates.
-    far : float
-        How far rows reach in these.
+    lengths : Lengths
+        How far rows reach in these. A row that holds 1 is as long as most in all other columns.
     columns : ndarray of bool, shape (d,)
         Which columns are meant.
     """
     centres, scales = centres_and_scales(rows, constant=run.constant)
     reaches = np.abs(_RARE - centres) / scales
+    far = math.sqrt(max(lengths.far**2 - lengths.typical**2, lengths.far**2 / 4))
     long = columns & (reaches > far)
     if not long.any():
         return rows, 0

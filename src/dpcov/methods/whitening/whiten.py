@@ -129,7 +129,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
         if care > run.quick_look:
             sample, care = _care_for(run, look)
         # Rows that the look has seen reach no further than it says.
-        rows, kept_short = keep_within(run, rows, look.far, never_seen(run) & (attempt > 0))
+        rows, kept_short = keep_within(run, rows, look, never_seen(run) & (attempt > 0))
         here = White.seen(rows, look, visible)
         unit = unit if attempt else look.typical / math.sqrt(run.d)
         expected = run.noise(run.n, run.left) * (look.far / unit) ** 2
@@ -154,7 +154,7 @@ def whiten(run: Run, rows: Matrix) -> White | None:
             # No more of what is invisible can be told.
             rows = limit_gains(following.given_up(), constant=run.constant)
             look = run.look(rows, run.quick_look, "norms of the rows", every=run.every)
-            rows, _ = keep_within(run, rows, look.far, never_seen(run))
+            rows, _ = keep_within(run, rows, look, never_seen(run))
             return White.seen(rows, look, visible)
         rows, unit = limit_gains(following.rows, constant=run.constant), following.unit
     return best
@@ -236,7 +236,7 @@ def _follow(run: Run, here: White, knowledge: Knowledge, care: float) -> _Next:
         else math.inf
     )
     unseen = find_hidden(run, here.rows, fused.back, vectors[:, ~visible])
-    rows, _ = keep_within(run, forms @ here.rows, here.far, unseen)
+    rows, _ = keep_within(run, forms @ here.rows, here, unseen)
     return _Next(rows, visible, small, unit, error)
 
 
