@@ -31,10 +31,9 @@ def test_nothing_is_shown_when_there_is_no_terminal(capfd: pytest.CaptureFixture
 def test_a_bar_names_the_scan_its_purpose_and_the_rows(capfd: pytest.CaptureFixture[str]) -> None:
     result = dpcov.release(rows(), rho=1, progress=True)
     shown = capfd.readouterr().err
-    *single, norms, tail, released, counted, far = [charge.purpose for charge in result.receipt.charges]
-    # The last three are asked together, and so are the two before: one scan.
-    joint = [f"{norms} and {tail}", f"{released} and {counted} and {far}"]
-    for number, purpose in enumerate([*single, *joint], start=1):
+    *single, norms, tail, released = [charge.purpose for charge in result.receipt.charges]
+    # The two before the last are asked together: one scan.
+    for number, purpose in enumerate([*single, f"{norms} and {tail}", released], start=1):
         expected = find_method("whitening").scans or 0
         total = f" of about {expected}" if number <= expected else ""
         assert f"scan {number}{total}: {purpose}:" in shown

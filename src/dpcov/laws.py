@@ -38,6 +38,14 @@ symplectic matrix ensembles", 1996). The norm also has the least eigenvalue to b
 W is taken at probability ``sqrt(0.95)``: W = 1.45.
 """
 
+FAR = math.sqrt(2)
+"""Rows that are so many times as long as the region reaches lie far beyond it: they kept less than half of
+their squares."""
+
+KEPT_NEAR, KEPT_FAR = 0.99, 0.93
+"""Which part of the squared radius is left of a row beyond it, and of one far beyond. With less than all of
+it, rows can be counted at no cost (``methods/whitening/queries/clipped.md``)."""
+
 _LIGHT = 1e-9
 
 
@@ -150,6 +158,25 @@ class LossLaw:
         excess = np.where(light, -np.log(upper), power)
         result: Matrix = 1 + np.resize(self.spread, len(upper))[:, None] * excess
         return result
+
+
+def kept_square(norms: Matrix) -> Matrix:
+    """Return what is left of the squares of rows beyond the radius, in its units, by how long they are.
+
+    Parameters
+    ----------
+    norms : ndarray
+        At least 1: in units of the radius.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import kept_square
+    >>> kept_square(np.array([1.2, 3.0]))
+    array([0.99, 0.93])
+    """
+    result: Matrix = np.where(norms > FAR, KEPT_FAR, KEPT_NEAR)
+    return result
 
 
 def noise_norm(n_directions: float, sigma: float) -> float:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import Curator, Gram, NormHistogram, OSEntropy, Query, RowsBeyond
 from dpcov.core.query import Table
+from dpcov.methods.whitening.queries.clipped import ClippedGram
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.sources import ArraySource
 
@@ -125,6 +126,9 @@ def _statistics(query: Any, table: Table, exact: Integers) -> list[Integers]:
     """Return what noise is added to, one array for each call of the sampler."""
     if isinstance(query, Gram):
         return [exact.diagonal(), exact[np.triu_indices(len(exact), 1)], np.array([exact.trace()])]
+    if isinstance(query, ClippedGram):
+        gram = _statistics(query._gram, table, exact[:-2].reshape((table.n_columns,) * 2))
+        return [*gram, exact[-2:] * np.array(query.pull.weights(table.lattice))]
     if isinstance(query, NormHistogram):
         return [exact]
     if isinstance(query, RowsBeyond):
@@ -144,6 +148,8 @@ def _observed(query: Any, answer: Any) -> list[Integers]:
     if isinstance(query, Gram):
         upper = answer.integers[np.triu_indices(len(answer.integers), 1)]
         return [answer.integers.diagonal(), upper, np.array([answer.trace])]
+    if isinstance(query, ClippedGram):
+        return [*_observed(query._gram, answer.gram), answer.counts]
     if isinstance(query, NormHistogram):
         return [answer.counts]
     if isinstance(query, RowsBeyond):

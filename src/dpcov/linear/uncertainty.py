@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from dpcov.arrays import Array
 from dpcov.checks import share
-from dpcov.laws import LossLaw
+from dpcov.laws import LossLaw, kept_square
 
 _DRAWS_A_LAW = 4
 _SEED = 0
@@ -326,7 +326,7 @@ def _even_losses(rng: np.random.Generator, law: LossLaw, draws: int, *, has_cons
     sums = np.zeros((4, draws))
     for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
         norms = law.norms(1 - rng.random(count), draw % len(law.rows))
-        cut = 1 - norms**-2.0
+        cut = 1 - kept_square(norms) * norms**-2.0
         squares = np.maximum((law.radius * norms) ** 2 - has_constant, 0.0)
         first, second, other = _directions(rng, count, law.directions)
         lost, lengths = cut * squares, cut * np.sqrt(squares)
@@ -348,7 +348,9 @@ def _losses_along(rng: np.random.Generator, law: LossLaw, draws: int) -> Array:
     for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
         norms = law.norms(1 - rng.random(count), draw % len(law.rows))
         side = rng.choice([-1.0, 1.0])
-        sums[:, draw] = law.radius**2 * np.sum(norms**2 - 1), side * law.radius * np.sum(norms - 1 / norms)
+        kept = kept_square(norms)
+        sums[0, draw] = law.radius**2 * np.sum(norms**2 - kept)
+        sums[1, draw] = side * law.radius * np.sum(norms - kept / norms)
     # Laws come in the order of a grid. Shuffled, those of one direction tell nothing of another's.
     return rng.permutation(sums, axis=1)
 

@@ -177,6 +177,7 @@ def test_a_short_table_answers_questions_about_few_columns(monkeypatch: pytest.M
     made = [release(seed) for seed in range(6)]
     # In 24 releases 97% were answered: less than 16 of 24 happen once in 10^6, and in 10^3 at 85%.
     assert sum(map(answers, made)) >= 16
-    assert min(release.diagnostics["released_share"] for release in made) > 0.5
+    left = min(release.diagnostics["released_share"] for release in made)
+    assert left > 0.6
     monkeypatch.setattr(c, "SHORT", np.inf)
-    assert release(0).diagnostics["released_share"] < 0.5
+    assert release(0).diagnostics["released_share"] < left - 0.05

@@ -11,7 +11,7 @@ from helpers.runs import relative_error, second_moment, start_run
 from numpy.typing import NDArray
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
-from dpcov.methods.whitening.constants import COUNT_SHARE
+from dpcov.laws import KEPT_FAR, KEPT_NEAR
 from dpcov.methods.whitening.release import find_and_release, release, release_nothing
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, whiten
@@ -39,11 +39,10 @@ def test_all_that_is_left_is_spent_in_one_scan() -> None:
     assert source.scans == scans + 1
     receipt = run.curator.receipt()
     assert receipt.spent.rho == receipt.limit.rho
-    released, *counted = receipt.charges[-3:]
-    assert released.purpose == "the released matrix"
-    assert [count.purpose for count in counted] == ["rows beyond the region", "rows far beyond the region"]
-    assert [float(count.cost.rho) for count in counted] == pytest.approx([COUNT_SHARE] * 2)
-    assert made.diagnostics["released_share"] == pytest.approx(left - 2 * COUNT_SHARE)
+    # Counting the rows beyond costs nothing.
+    assert receipt.charges[-1].purpose == "the released matrix"
+    assert float(receipt.charges[-1].cost.rho) == pytest.approx(left)
+    assert made.diagnostics["released_share"] == pytest.approx(left)
 
 
 def test_the_matrix_is_that_of_the_rows() -> None:
@@ -81,12 +80,16 @@ def test_rows_beyond_the_region_are_counted(radius: float) -> None:
     norms = np.linalg.norm(ROWS @ white.rows.T, axis=1) / white.unit
     made = release(run, white, Region(radius * white.unit))
     beyond = made.diagnostics["rows_beyond"]
+    # A row that keeps the part k of the squared radius is counted with noise of 1 / sqrt(2 k (1 - k) rho).
+    near, far = (
+        math.sqrt(1 / (2 * k * (1 - k) * made.diagnostics["released_share"])) for k in (KEPT_NEAR, KEPT_FAR)
+    )
+    spread = math.hypot(near, far)
     # Seven standard deviations of noise.
-    spread = math.sqrt(1 / (2 * COUNT_SHARE))
     assert abs((norms > radius).sum() - beyond["about"]) < 7 * spread
     assert beyond["at_most"] == pytest.approx(beyond["about"] + 1.645 * spread, rel=0.01)
     # Beyond sqrt 2 times 3 there is 1 normal row of 1,500 in 4 dimensions, beyond 5 next to none.
-    assert abs((norms > math.sqrt(2) * radius).sum() + 1.645 * spread - beyond["far_at_most"]) < 7 * spread
+    assert abs((norms > math.sqrt(2) * radius).sum() + 1.645 * far - beyond["far_at_most"]) < 7 * far
     # What they may hide: each has at most R^2 / n of a variance in the coordinates of the noise law.
     assert made.noise is not None
     assert made.noise.hidden == pytest.approx(beyond["far_at_most"] * (radius * white.unit) ** 2 / N)

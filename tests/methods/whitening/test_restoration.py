@@ -8,9 +8,9 @@ import pytest
 from methods.whitening.test_tail import make_histogram
 from numpy.typing import NDArray
 
+from dpcov.laws import FAR
 from dpcov.methods.whitening.heavy import Agreement, HeavyDirection
 from dpcov.methods.whitening.restoration import (
-    FAR,
     Counted,
     raise_beside_constant,
     restore_dropped,
@@ -41,7 +41,7 @@ def make_region(rows: Matrix) -> Region:
 
 def counted_beyond(rows: Matrix, region: Region) -> Counted:
     norms = np.linalg.norm(np.linalg.solve(region.shape(4), rows.T), axis=0) / region.radius
-    return Counted(float((norms > 1).sum()), float((norms > FAR).sum()), 4.0)
+    return Counted(float((norms > 1).sum()), float((norms > FAR).sum()), 4.0, 4.0)
 
 
 def test_each_direction_may_have_lost_what_its_histogram_tells() -> None:
@@ -83,7 +83,7 @@ def test_laws_say_where_in_the_table_they_lie() -> None:
 
 
 def test_nothing_is_restored_where_nothing_is_known() -> None:
-    restored = restore_shrunk(Region(3.0), N, np.eye(4), Counted(0.0, 0.0, 4.0), has_constant=True)
+    restored = restore_shrunk(Region(3.0), N, np.eye(4), Counted(0.0, 0.0, 4.0, 4.0), has_constant=True)
     assert (restored.factor, restored.constant, restored.laws) == (1.0, 1.0, ())
     assert not restored.beyond_most(4).any()
     assert restored.located_laws(np.eye(4), 3) == ()
@@ -127,10 +127,10 @@ def test_counts_of_another_kind_of_tail_take_the_place_of_a_law() -> None:
     norms = np.linalg.norm(np.random.default_rng(0).standard_normal((N, 4)), axis=1)
     region = ball_around(norms, Agreement())
     beyond, far = (norms > region.radius).sum(), (norms > FAR * region.radius).sum()
-    fits = restore_shrunk(region, N, np.eye(4), Counted(beyond, far, 5.0), has_constant=False)
+    fits = restore_shrunk(region, N, np.eye(4), Counted(beyond, far, 5.0, 5.0), has_constant=False)
     assert fits.factor > 1.0
     # As many beyond, but a third of them far beyond: no tail of normal rows.
-    lumps = restore_shrunk(region, N, np.eye(4), Counted(beyond, beyond / 3, 5.0), has_constant=False)
+    lumps = restore_shrunk(region, N, np.eye(4), Counted(beyond, beyond / 3, 5.0, 5.0), has_constant=False)
     (law,) = lumps.laws
     assert law is not None
     assert np.median(law.rows) == pytest.approx(beyond, rel=0.05)
@@ -145,7 +145,7 @@ def test_the_less_is_known_of_agreement_the_less_even_is_the_loss() -> None:
 
     def evenness(agreement: Agreement) -> float:
         region = ball_around(norms, agreement)
-        counted = Counted(float((norms > region.radius).sum()), 0.0, 5.0)
+        counted = Counted(float((norms > region.radius).sum()), 0.0, 5.0, 5.0)
         (law,) = restore_shrunk(region, N, np.eye(4), counted, has_constant=False).laws
         assert law is not None
         return law.evenness
@@ -178,7 +178,7 @@ def test_a_guess_puts_all_rows_in_one_place_as_often_as_far_rows_are_there() -> 
     rest, along = make_region(make_rows(0)).tails
     region = Region(4.0, (rest, replace(along, direction=HeavyDirection(ALONG, 0.05, 0.4))), (1.2,))
     # Far more rows far beyond than any law of these histograms has.
-    laws = restore_shrunk(region, N, np.eye(4), Counted(400.0, 300.0, 5.0), has_constant=True).laws
+    laws = restore_shrunk(region, N, np.eye(4), Counted(400.0, 300.0, 5.0, 5.0), has_constant=True).laws
     first, second = (law.rows for law in laws if law is not None)
     assert not (first * second).any()
     assert np.median(first + second) == pytest.approx(400, rel=0.05)
@@ -186,14 +186,16 @@ def test_a_guess_puts_all_rows_in_one_place_as_often_as_far_rows_are_there() -> 
 
 
 def test_the_worst_is_that_of_the_longest_tail() -> None:
-    assert restore_shrunk(Region(3.0), N, np.eye(4), Counted(0.0, 0.0, 4.0), has_constant=True).worst == 0
+    assert (
+        restore_shrunk(Region(3.0), N, np.eye(4), Counted(0.0, 0.0, 4.0, 4.0), has_constant=True).worst == 0
+    )
     long = np.random.default_rng(0).pareto(2.2, N) + 1
     light = np.linalg.norm(np.random.default_rng(0).standard_normal((N, 4)), axis=1)
     found = {}
     for name, norms in (("long", long), ("light", light)):
         region = ball_around(norms, Agreement(0.5, 0.6, 400.0))
         counted = Counted(
-            float((norms > region.radius).sum()), float((norms > FAR * region.radius).sum()), 5.0
+            float((norms > region.radius).sum()), float((norms > FAR * region.radius).sum()), 5.0, 5.0
         )
         restored = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
         (law,) = restored.laws

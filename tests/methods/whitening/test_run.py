@@ -5,7 +5,6 @@ import pytest
 from helpers.runs import start_run
 
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.release import count_beyond
 from dpcov.methods.whitening.settle import settle
 from dpcov.methods.whitening.whiten import White
 
@@ -19,16 +18,6 @@ def test_looks_cost_less_in_tables_of_many_columns(d: int, part: float) -> None:
     charges = run.curator.receipt().charges
     assert float(charges[0].cost.rho) / run.rho == pytest.approx(part * c.CAREFUL_LOOK)
     assert [charge.purpose for charge in charges[1:]] == ["directions of the tail"]
-    counts = count_beyond(run, np.eye(d), 2 * np.sqrt(d), 1.0)
-    assert [float(count.cost.rho) / run.rho for count in counts] == pytest.approx([part * c.COUNT_SHARE] * 2)
-
-
-def test_counts_of_a_short_table_cost_what_keeps_their_noise_below_a_direction() -> None:
-    run = start_run(np.random.default_rng(0).normal(size=(1_000, 4)), 1.0)
-    costs = [float(count_beyond(run, np.eye(4), radius, 1.0)[1].cost.rho) for radius in (3.0, 5.0, 20.0)]
-    assert costs[::2] == pytest.approx([c.COUNT_SHARE, c.MOST_FOR_A_COUNT])
-    # 1.645 standard deviations of the count, each row with 25 units of variance.
-    assert 1.645 / np.sqrt(2 * costs[1]) * 25 / 1_000 == pytest.approx(c.HIDDEN_BY_NOISE)
 
 
 @pytest.mark.parametrize(

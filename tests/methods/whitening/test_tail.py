@@ -107,7 +107,7 @@ def test_a_tail_that_ends_before_the_radius_has_laws_too() -> None:
 
 @pytest.mark.parametrize(("rows", "far"), [(400.0, 60.0), (90.0, 2.0), (30.0, -12.0), (-10.0, 4.0)])
 def test_laws_of_counts_have_about_these_counts(rows: float, far: float) -> None:
-    law = law_of_counts(rows, far, 8.0, 1.5)
+    law = law_of_counts(rows, far, (8.0, 8.0), 1.5)
     assert np.isfinite(law.spread).all()
     assert (law.rows >= 0).all()
     assert (law.spread > 0).all()

@@ -255,15 +255,18 @@ class LatticeRows:
             # Of the own map: rows may be those of another that differs in its scale.
             unclipped = times_power(lattice.clip / clipping.radius / clipping.lattice_map.scale, exponent)
             unclipped *= shrinking
-            if clipping.rule is Rule.SHRINK:
-                factor = np.minimum(unclipped, whole)
-            elif clipping.rule is Rule.DROP:
-                factor = np.where(unclipped <= whole, unclipped, 0.0)
-            else:
-                factor = np.where(unclipped > whole, whole, 0.0)
+            factor = self.kept(unclipped, whole)
         if units is not None:
             factor = units.row_factors(factor, rows.shift, exponent)
         return rows.values, rows.round_to_lattice(factor, lattice.bound, units)
+
+    def kept(self, unclipped: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return factors of rows: `unclipped` if they lie within the radius, to which `whole` takes them."""
+        if self._clipping.rule is Rule.SHRINK:
+            return np.minimum(unclipped, whole)
+        if self._clipping.rule is Rule.DROP:
+            return np.where(unclipped <= whole, unclipped, 0.0)
+        return np.where(unclipped > whole, whole, 0.0)
 
 
 class GramSum:

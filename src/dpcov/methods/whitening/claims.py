@@ -15,9 +15,9 @@ import numpy as np
 
 from dpcov.arrays import Matrix, Vector
 from dpcov.core import NoisyGram
-from dpcov.laws import LossLaw, NoiseLaw, least_resolved, rarely_exceeded
+from dpcov.laws import FAR, LossLaw, NoiseLaw, least_resolved, rarely_exceeded
 from dpcov.methods.whitening.heavy import Agreement
-from dpcov.methods.whitening.restoration import FAR, Counted, Restoration
+from dpcov.methods.whitening.restoration import Counted, Restoration
 from dpcov.methods.whitening.tail import law_of_counts, lost_length
 
 CONFIDENCE = 0.95
@@ -54,8 +54,8 @@ class Beyond:
         How many there are, with noise; not negative.
     far : float
         How many lie far beyond (`FAR`), with noise; not negative.
-    spread : float
-        Standard deviation of either.
+    spread, far_spread : float
+        Standard deviations of the two.
     agreement : Agreement
         How many of them may lie along one direction.
     square : float
@@ -65,18 +65,19 @@ class Beyond:
     rows: float
     far: float
     spread: float
+    far_spread: float
     agreement: Agreement
     square: float
 
     @classmethod
     def of(cls, counted: Counted, agreement: Agreement, square: float) -> Beyond:
         """Take counts of them."""
-        return cls(max(counted.rows, 0.0), max(counted.far, 0.0), counted.spread, agreement, square)
+        return cls(max(counted.rows, 0.0), max(counted.far, 0.0), *counted.spreads, agreement, square)
 
     @classmethod
     def none(cls) -> Beyond:
         """Say that no row of interest is there."""
-        return cls(0.0, 0.0, 0.0, Agreement(), 0.0)
+        return cls(0.0, 0.0, 0.0, 0.0, Agreement(), 0.0)
 
     @property
     def at_most(self) -> float:
@@ -86,7 +87,7 @@ class Beyond:
     @property
     def far_at_most(self) -> float:
         """How many lie far beyond at most, 19 of 20 times."""
-        return self.far + UPPER * self.spread
+        return self.far + UPPER * self.far_spread
 
     @property
     def hidden(self) -> float:
@@ -106,7 +107,7 @@ class Beyond:
             What the likely laws say of them.
         """
         expected = restoration.far_expected
-        seen = self.far - expected > _SEEN * math.sqrt(self.spread**2 + expected)
+        seen = self.far - expected > _SEEN * math.sqrt(self.far_spread**2 + expected)
         return {
             "about": self.rows,
             "at_most": self.at_most,
@@ -179,9 +180,9 @@ def find_exposed(
     """Return the columns whose means the rows beyond may have moved by more than noise does.
 
     Along one direction and on one side, as those of a column of rain, k rows of v times the radius lower a
-    mean by ``k (v - 1/v) R / n`` in its direction; spread over all directions they take next to nothing.
-    Whose rows they are is not known, as they are few. But they are the furthest of the rows that the wrap
-    asked about, and of these some columns have more than others.
+    mean by about ``k (v - 1/v) R / n`` in its direction; spread over all directions they take next to
+    nothing. Whose rows they are is not known, as they are few. But they are the furthest of the rows that the
+    wrap asked about, and of these some columns have more than others.
 
     So columns are exposed if rows are seen beyond, if all of them along one column would move its mean
     beyond its interval, and if this column has clearly more of the far rows than an even share. If no law
@@ -206,7 +207,7 @@ def find_exposed(
         return Exposed()
     # A mean along a unit vector has noise of ``sigma |e| / sqrt 2``, e being the constant's form.
     end = _END * noise.sigma * float(np.linalg.norm(noise.inverse[-1])) / math.sqrt(2)
-    law = law_of_counts(counted.rows, counted.far, counted.spread, FAR)
+    law = law_of_counts(counted.rows, counted.far, counted.spreads, FAR)
     if lost_length(law) * radius / n_rows <= end:
         return Exposed()
     back = np.asarray(np.linalg.inv(look.lattice_map.matrix()), dtype=np.float64)

@@ -22,7 +22,6 @@ _BULK, _BULK_WIDTHS = 3, (1, 6, 12, 24)
 _WIDE_WIDTHS = (1, 2, 4)
 # Most tables end within this many doublings beyond their mode. Far bins are more, and tested apart.
 _NEAR_DOUBLINGS = 4
-_CLEARLY_THERE = 5.0
 _ALMOST_SURE = 3.0
 
 _FINE_HALVES = 4
@@ -109,19 +108,10 @@ class NormLook:
         # Zero rows say nothing here, and what is beyond the last edge has no length.
         self._counts = answer.counts.astype(np.float64)
         self._counts[[0, -1]] = 0.0
-        around = np.convolve(self._counts, np.ones(_BULK), "same")
-        self._mode = int(np.argmax(around[1:-1])) + 1
         # Zero rows were counted as well.
         others = answer.n_rows - float(answer.counts[0])
         self.zero_share = 1 - others / answer.n_rows
-        self.found = self._is_bulk(float(around[self._mode]), _BULK, others)
-        for width in _BULK_WIDTHS if answer.grid.doublings else ():
-            if self.found:
-                break
-            windows = np.convolve(self._counts, np.ones(width), "valid")
-            first = int(np.argmax(windows[1:])) + 1
-            if self._is_bulk(float(windows[first]), width, others):
-                self._mode, self.found = first + int(np.argmax(self._counts[first : first + width])), True
+        self._mode, self.found = self._find_bulk(others, one_bin_a_doubling=answer.grid.doublings > 0)
         threshold = -float(ndtri(c.FAR_FALSE_ALARM / (len(_WIDE_WIDTHS) * len(self._counts))))
         self.unseen_share = min(threshold * self._sigma / answer.n_rows, 1.0)
         self._ignored_rows = ignored_rows
@@ -134,16 +124,41 @@ class NormLook:
         least = float(self._counts[self._mode]) * self.typical**2
         self.size = math.sqrt(max(squares, least, self._sigma * self.typical**2) / answer.n_rows)
 
-    def _is_bulk(self, rows: float, width: int, others: float) -> bool:
-        """Whether so many rows in so many bins are more than noise; `others` of all rows are not zero.
+    def _find_bulk(self, others: float, *, one_bin_a_doubling: bool) -> tuple[int, bool]:
+        """Return the bin where most rows lie, and whether they are more than noise.
 
-        Of an empty column noise shows a bulk of any size once in 1,200 looks. A doubtful one has no more rows
-        than are not zero, up to the noise of its counts and of that of zeros.
+        Noise alone shows a bulk with a probability of at most `FALSE_ALARM`. Of that, every bin has a part in
+        proportion to how usual a scale it is (weighted Bonferroni): of hundreds of doublings noise would
+        otherwise choose any, such as 10^40, and a column that was brought to that scale would be lost. A
+        doubtful bulk has no more rows than are not zero, up to the noise of its counts and of that of zeros.
+
+        Parameters
+        ----------
+        others : float
+            How many rows are not zero, with noise.
+        one_bin_a_doubling : bool
+            Whether rows may lie in one bin, or over many.
         """
-        height = rows / (math.sqrt(width) * self._sigma)
-        fits = rows < others + _ALMOST_SURE * math.sqrt(width + 1) * self._sigma
-        beyond_doubt = -float(ndtri(c.FAR_FALSE_ALARM / len(self._counts)))
-        return height > (_CLEARLY_THERE if fits else beyond_doubt)
+        widths = (_BULK, *(_BULK_WIDTHS if one_bin_a_doubling else ()))
+        middles = np.log2(self._edges[:-1]) / 2 + np.log2(self._edges[1:]) / 2
+        usual = 1 / (1 + (middles / c.USUAL_DOUBLINGS) ** 2)
+        usual /= usual.sum()
+        best = int(np.argmax(np.convolve(self._counts, np.ones(_BULK), "same")[1:-1])) + 1
+        for width in widths:
+            windows = np.convolve(self._counts[1:-1], np.ones(width), "valid")
+            # Of a window, the bin in its middle.
+            part = usual[(width - 1) // 2 :][: len(windows)] / len(widths)
+            heights = windows / (math.sqrt(width) * self._sigma)
+            fits = windows < others + _ALMOST_SURE * math.sqrt(width + 1) * self._sigma
+            there = heights > -ndtri(part * np.where(fits, c.FALSE_ALARM, c.FAR_FALSE_ALARM))
+            if there.any():
+                # The likeliest of them: a normal likelihood, weighed by how usual its scale is.
+                likely = np.where(there, heights**2 / 2 + np.log(part), -np.inf)
+                first = int(np.argmax(likely)) + 1
+                if width == _BULK:
+                    return first + 1, True
+                return first + int(np.argmax(self._counts[first : first + width])), True
+        return best, False
 
     def far_under(self, sigma: float) -> float:
         """Return how far out these rows would be seen if the noise had another standard deviation."""

@@ -1,28 +1,28 @@
 """Step 5, release: all that is left buys the Gram matrix of the rows in the region, and is mapped back.
 
-In the same scan the rows beyond the region are counted: what is claimed about the release rests on their
-number.
+With it come, at no cost, the numbers of rows beyond the region: what is claimed about the release rests on
+them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dpcov.arrays import Matrix, Vector
-from dpcov.core import Clipping, Gram, LatticeMap, LogNormGrid, RowsBeyond
-from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
+from dpcov.core import Clipping, Gram, LatticeMap, NoisyGram
+from dpcov.laws import FAR, KEPT_FAR, KEPT_NEAR, NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
-from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.claims import CONFIDENCE, UPPER, Beyond, Exposed, find_exposed, predicted_error
+from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, Exposed, find_exposed, predicted_error
 from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.queries.clipped import ClippedGram, Pull
 from dpcov.methods.whitening.rare import compress_rare_columns
 from dpcov.methods.whitening.restoration import (
-    FAR,
     Counted,
     raise_beside_constant,
     restore_dropped,
@@ -36,6 +36,9 @@ from dpcov.methods.whitening.wrap import Region, directional_count, wrap
 
 # The root of what a float64 rounds off a square.
 _ROUNDED = 2.0**-25
+
+PULL = Pull(FAR, Fraction(KEPT_NEAR).limit_denominator(100), Fraction(KEPT_FAR).limit_denominator(100))
+"""What is left of rows beyond the region."""
 
 
 def find_and_release(run: Run, white: White) -> Estimate:
@@ -52,27 +55,23 @@ def find_region(run: Run, white: White) -> tuple[White, Region]:
     return settled.white, wrap(run, settled)
 
 
-def release(run: Run, white: White, region: Region) -> Estimate:
+def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estimate:
     """Spend what is left, and say what is known about the result."""
     shape = region.shape(run.d)
     inside = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
     has_constant = run.curator.has_constant
     room = make_room(inside, region.radius, constant=has_constant and not run.curator.grouped)
     wanted = room.stretch @ inside
-    counts = count_beyond(run, wanted, room.radius, white.unit)
     dropped = directional_count(run, max(white.rank, 1))
-    left = run.curator.remaining.rho - sum(count.cost.rho for count in counts)
-    clipping = Clipping(run.map(wanted), room.radius, run.rule)
-    answer, *found = run.curator.ask(Gram(clipping, left, "the released matrix"), *counts)
-    counted = Counted.of(*found)
-    share = float(left) / run.rho
+    share = run.left
+    answer, counted = _ask(run, Clipping(run.map(wanted), room.radius, run.rule), pull)
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
     # White coordinates: heavy directions have no part of the constant, so these two commute.
     back = np.asarray(np.linalg.solve(room.stretch, shape), dtype=np.float64)
     restoration = (
         restore_dropped(region, dropped)
-        if run.contamination
+        if counted is None
         else restore_shrunk(region, run.n, back @ moment @ back.T, counted, has_constant=has_constant)
     )
     shrinkage = 0.0
@@ -90,7 +89,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     matrix = raising @ matrix @ raising.T
     # Outliers lie beyond on purpose.
     beyond = (
-        Beyond.none() if run.contamination else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
+        Beyond.none() if counted is None else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
     )
     # The rounding of rows may be all that is left of a direction, too.
     rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
@@ -101,7 +100,7 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     told = beyond.describe(restoration)
     exposed = (
         find_exposed(counted, room.radius, law, region.far_rows, run.n, explained=bool(told["explained"]))
-        if has_constant and not run.contamination
+        if has_constant and counted is not None
         else Exposed()
     )
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, exposed)
@@ -122,6 +121,15 @@ def release(run: Run, white: White, region: Region) -> Estimate:
     return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, losses)
 
 
+def _ask(run: Run, clipping: Clipping, pull: Pull) -> tuple[NoisyGram, Counted | None]:
+    """Ask for the released matrix and how many rows were clipped; outliers are dropped, and not counted."""
+    left, purpose = run.curator.remaining.rho, "the released matrix"
+    if run.contamination:
+        return run.curator.ask(Gram(clipping, left, purpose)), None
+    found = run.curator.ask(ClippedGram(clipping, pull, left, purpose))
+    return found.gram, Counted.of(found)
+
+
 def release_nothing(run: Run) -> Estimate:
     """Return zero: the rows are too few, or all zero, for this budget. What is left is not charged."""
     return Estimate(np.zeros((run.d, run.d)), story(run) | {"predicted_error": 1.0, "released_share": 0.0})
@@ -134,43 +142,6 @@ def story(run: Run) -> dict[str, Any]:
         "history": [asdict(round_) for round_ in run.rounds],
         "confidence": CONFIDENCE,
     }
-
-
-def count_beyond(run: Run, forms: Matrix, radius: float, unit: float) -> tuple[RowsBeyond, RowsBeyond]:
-    """Return the queries for the numbers of rows beyond the region and far beyond it.
-
-    Their map has the integers of that for the Gram matrix, so that a scan maps the rows once. What the rows
-    far beyond may hide is bounded by their number and its noise. Where the noise alone would be a large part
-    of what most columns have of a variance, as in short tables, they cost more. Of outliers, which lie beyond
-    on purpose, nothing is claimed.
-
-    Parameters
-    ----------
-    run : Run
-        The curator.
-    forms : ndarray, shape (d, d)
-        The coordinates of the region.
-    radius, unit : float
-        How far it reaches, and the root mean square of a coordinate; infinite if nothing rests on what the
-        rows may hide.
-    """
-    # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
-    grid = LogNormGrid(lowest=0, highest=1, halves=1)
-    first, far = (int(np.searchsorted(grid.edges(), reach, side="right")) for reach in (1.0, FAR))
-    least = run.look_of(c.COUNT_SHARE)
-    # A count for this share has a standard deviation of ``1 / sqrt(2 share rho)`` rows.
-    wanted = (
-        0.0
-        if run.contamination
-        else (UPPER * (radius / unit) ** 2 / (c.HIDDEN_BY_NOISE * run.n)) ** 2 / (2 * run.rho)
-    )
-    rho = run.part(min(max(least, min(wanted, c.MOST_FOR_A_COUNT)), run.left / 8))
-    mapped = run.map(forms)
-    lattice_map = replace(mapped, scale=mapped.scale * radius)
-    return (
-        RowsBeyond(lattice_map, grid, first, rho, "rows beyond the region"),
-        RowsBeyond(lattice_map, grid, far, rho, "rows far beyond the region"),
-    )
 
 
 def _sizes(matrix: Matrix, lattice_map: LatticeMap) -> Vector:

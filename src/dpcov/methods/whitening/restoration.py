@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.core import NoisyCount
-from dpcov.laws import LossLaw
+from dpcov.laws import FAR, LossLaw
 from dpcov.methods.whitening.heavy import HeavyDirection
+from dpcov.methods.whitening.queries.clipped import NoisyClippedGram
 from dpcov.methods.whitening.tail import (
     VAGUE,
     expected_loss,
@@ -41,23 +41,25 @@ _CONTRADICTION = 6.0
 _PAIRINGS = 32
 
 
-FAR = math.sqrt(2)
-"""Rows that are so many times as long as the region reaches lie far beyond it: they kept less than half of
-their squares."""
-
-
 @dataclass(frozen=True)
 class Counted:
-    """Noisy numbers of the rows beyond the region and of those far beyond, and their standard deviation."""
+    """Noisy numbers of the rows beyond the region and of those far beyond, and their standard deviations."""
 
     rows: float
     far: float
     spread: float
+    far_spread: float
 
     @classmethod
-    def of(cls, beyond: NoisyCount, far: NoisyCount) -> Counted:
-        """Take the two counts, of equal noise."""
-        return cls(float(beyond.count), float(far.count), math.sqrt(float(beyond.variance)))
+    def of(cls, answer: NoisyClippedGram) -> Counted:
+        """Take the counts that came with a Gram matrix: those far beyond lie beyond as well."""
+        near, far = answer.rows.tolist()
+        return cls(near + far, far, float(np.linalg.norm(answer.spreads)), float(answer.spreads[1]))
+
+    @property
+    def spreads(self) -> tuple[float, float]:
+        """Both standard deviations."""
+        return self.spread, self.far_spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +263,7 @@ def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequen
     far = np.sum([(law.rows * law.beyond(FAR))[place] for law, place in pairs], axis=0)
     # Rows beyond vary as Poisson counts do, on top of the noise.
     near_off = (counted.rows - total) / np.sqrt(counted.spread**2 + total)
-    far_off = (counted.far - far) / np.sqrt(counted.spread**2 + far)
+    far_off = (counted.far - far) / np.sqrt(counted.far_spread**2 + far)
     squares = near_off**2 + far_off**2
     if squares.min() > _CONTRADICTION:
         return None
@@ -281,7 +283,7 @@ def _by_counts(counted: Counted, region: Region, units: Sequence[float]) -> Sequ
     """
     shares = [0.0 if tail.direction is None else tail.direction.share for tail in region.tails]
     shares[0] = max(1 - sum(shares), 0.0)
-    guessed = law_of_counts(counted.rows, counted.far, counted.spread, FAR)
+    guessed = law_of_counts(counted.rows, counted.far, counted.spreads, FAR)
     ends = np.cumsum(shares) / sum(shares)
     drawn = np.searchsorted(ends, np.arange(1, len(guessed.rows) + 1) * math.pi % 1.0)
     return [

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import chdtri, gammaincinv, ndtr, ndtri
 
 from dpcov.arrays import Vector
-from dpcov.laws import LossLaw
+from dpcov.laws import LossLaw, kept_square
 from dpcov.methods.whitening.norms import FineNorms
 
 VAGUE = 0.25
@@ -59,15 +59,15 @@ def fit_tail(histogram: FineNorms, radius: float) -> LossLaw | None:
     return None
 
 
-def law_of_counts(rows: float, far: float, spread: float, reach: float) -> LossLaw:
+def law_of_counts(rows: float, far: float, spreads: tuple[float, float], reach: float) -> LossLaw:
     """Return laws under which about so many rows lie beyond the radius, and so many `reach` times as far.
 
     Parameters
     ----------
     rows, far : float
         Noisy counts.
-    spread : float
-        Standard deviation of their noise.
+    spreads : tuple of float
+        Standard deviations of their noise.
     reach : float
         Above 1.
     """
@@ -76,8 +76,8 @@ def law_of_counts(rows: float, far: float, spread: float, reach: float) -> LossL
     shape = _SHAPES[np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, len(_SHAPES) - 1)]
     # Sequences of two irrational steps stand for independent draws, and the posterior of a count that is not
     # negative, given its noise, for the number of rows.
-    total = _at_least_zero(rows, spread, (place * _LAWS * _GOLDEN_RATIO) % 1.0)
-    beyond = np.minimum(_at_least_zero(far, spread, (place * _LAWS * _SILVER_RATIO) % 1.0), 0.9 * total)
+    total = _at_least_zero(rows, spreads[0], (place * _LAWS * _GOLDEN_RATIO) % 1.0)
+    beyond = np.minimum(_at_least_zero(far, spreads[1], (place * _LAWS * _SILVER_RATIO) % 1.0), 0.9 * total)
     share = np.maximum(beyond, _LEAST_ROWS) / np.maximum(total, 2 * _LEAST_ROWS)
     light = np.abs(shape) < _LIGHT
     excess = np.where(light, -np.log(share), (share**-shape - 1) / np.where(light, 1.0, shape))
@@ -138,7 +138,7 @@ def largest_loss(law: LossLaw, n_rows: int, quantile: float) -> float:
     upper = np.hstack([place, _FURTHEST + rest * _QUANTILES]) / np.maximum(rows, _LEAST_ROWS)
     weights = np.hstack([place < rows, np.broadcast_to(rest / len(_QUANTILES), (draws, len(_QUANTILES)))])
     norms = law.all_norms(np.minimum(upper, 1.0))
-    lost = law.radius**2 * (weights * (norms**2 - 1)).sum(axis=1) / n_rows
+    lost = law.radius**2 * (weights * (norms**2 - kept_square(norms))).sum(axis=1) / n_rows
     return float(np.quantile(lost, quantile))
 
 
@@ -146,16 +146,16 @@ def lost_length(law: LossLaw) -> float:
     """Return what clipping takes from a sum over rows that all lie along one direction and on one side.
 
     It is the median over the laws, in units of the radius. The product of a row and its constant is shrunk
-    twice: of v times the radius, ``v (1 - v^-2)`` is lost.
+    twice: of v times the radius, ``v - k / v`` is lost, where k is what is left of its square.
     """
     norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
-    return float(np.median(law.rows * (norms - 1 / norms).mean(axis=1)))
+    return float(np.median(law.rows * (norms - kept_square(norms) / norms).mean(axis=1)))
 
 
 def _lost_shares(law: LossLaw) -> Vector:
     """Return the share of its square that a row beyond loses, for each law and quantile of its length."""
     norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
-    shares: Vector = 1 - norms**-2.0
+    shares: Vector = 1 - kept_square(norms) * norms**-2.0
     return shares
 
 

@@ -8,10 +8,10 @@ and ``L = R^2 / (m (1 + alpha))``. If ``A <= L I``, no row of P is longer than R
 as ``S_P >= (1 - alpha) A``: the paper's Lemma 3.8, for a beta of at most `Told.largest_beta`.
 
 *Given the definition, a clipped matrix shows that.* Suppose that A has an eigenvalue ``l > L`` with direction
-v. A row of P has at most the length ``sqrt(l m (1 + alpha))``, so clipping leaves it at least ``L / l`` of
-its square, and the clipped rows have at least ``(L / l) (1 - alpha) l = (1 - alpha) L`` along v. So a clipped
-second moment below ``(1 - alpha) L`` shows that ``A <= L I``. In a frame of unit u the radius is chosen for
-``(1 - alpha) L = 1.6 u^2``.
+v. A row of P has at most the length ``sqrt(l m (1 + alpha))``, so clipping leaves it at least ``k L / l`` of
+its square, where k is `_KEPT`, and the clipped rows have at least ``(k L / l) (1 - alpha) l = k (1 - alpha)
+L`` along v. So a clipped second moment below ``k (1 - alpha) L`` shows that ``A <= L I``. In a frame of unit
+u the radius is chosen for ``(1 - alpha) L = 1.6 u^2``.
 
 *It is no evidence for the definition itself.* For that, rows beyond R are counted: a table that keeps to it
 has no more of them than its tail has rows.
@@ -21,14 +21,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
+from dpcov.arrays import Matrix
 from dpcov.checks import number, share
-from dpcov.core import ArgumentError
-from dpcov.laws import noise_norm
+from dpcov.core import ArgumentError, LogNormGrid, RowsBeyond
+from dpcov.laws import FAR, noise_norm
 from dpcov.methods.estimate import Estimate
-from dpcov.methods.whitening.release import count_beyond, find_and_release, release
+from dpcov.methods.whitening import constants as c
+from dpcov.methods.whitening.queries.clipped import Pull
+from dpcov.methods.whitening.release import find_and_release, release
 from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
@@ -36,6 +40,8 @@ from dpcov.methods.whitening.wrap import Region
 
 _ALPHA = 0.5
 _ROOM = 1.6
+# What is left of the squares of rows beyond the radius, so that they can be counted at no cost.
+_KEPT = Fraction(49, 50)
 _FAILURE = 0.05
 # A count of rows beyond refutes m by chance once in 1,000 releases.
 _SURE = 3.09
@@ -88,7 +94,7 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
     """Release within the radius that was told; if the count of rows beyond refutes it, as without it."""
     region = Region(math.sqrt(told.squared_radius()) * white.unit)
     allowed = told.tail_share(run.n) * run.n
-    counted = run.curator.ask(count_beyond(run, white.rows, region.radius, math.inf)[0])
+    counted = run.curator.ask(_count_beyond(run, white.rows, region.radius))
     beyond, spread = float(counted.count), math.sqrt(float(counted.variance))
     if beyond - _SURE * spread > allowed:
         words = (
@@ -97,7 +103,7 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
             "and the release was made without it."
         )
         return _with(find_and_release(run, white), math.inf, words)
-    estimate = release(run, white, region)
+    estimate = release(run, white, region, Pull(FAR, _KEPT, _KEPT))
     error, words = _promise(run, white, region, told, estimate)
     # Rows of the tail may have been clipped; as many as were told, or counted.
     least = float(np.linalg.eigvalsh(white.rows @ estimate.second_moment @ white.rows.T)[0])
@@ -107,6 +113,17 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
         "predicted_error": estimate.diagnostics["predicted_error"] + (clipped / least if least > 0 else 1.0),
     }
     return _with(replace(estimate, diagnostics={**estimate.diagnostics, **facts}), error, words)
+
+
+def _count_beyond(run: Run, forms: Matrix, radius: float) -> RowsBeyond:
+    """Return the query for the number of rows beyond a ball."""
+    # In units of the radius, edges are 1, sqrt 2 and 2. Edge k has bins k + 1 and later beyond it.
+    grid = LogNormGrid(lowest=0, highest=1, halves=1)
+    first = int(np.searchsorted(grid.edges(), 1.0, side="right"))
+    mapped = run.map(forms)
+    lattice_map = replace(mapped, scale=mapped.scale * radius)
+    rho = run.part(min(run.look_of(c.COUNT_SHARE), run.left / 8))
+    return RowsBeyond(lattice_map, grid, first, rho, "rows beyond the region")
 
 
 def _with(estimate: Estimate, error: float, words: str) -> Estimate:
@@ -138,7 +155,7 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     least = float(values[0]) - off
     if least <= 0:
         return math.inf, "None: in some direction there is no more than noise."
-    if float(values[-1]) + off >= (1 - told.alpha) * level:
+    if float(values[-1]) + off >= float(_KEPT) * (1 - told.alpha) * level:
         return math.inf, "None: the rows are not white enough in the last coordinates to tell."
     error = off / ((1 - told.alpha) * least)
     beta = largest if told.beta is None else told.beta
