@@ -21,6 +21,8 @@ _KINDS = {
 _WHERE = {
     "released": "a release",
     "its_region": "median over noise in its region",
+    "shorter": "with every radius a tenth shorter",
+    "longer": "with every radius a tenth longer",
     "best_radius": "with the radius that is best in hindsight",
     "whole_budget": "and with all of the budget, as if the search were free",
     "told_the_frame": "told the oracle's frame: only the region is looked for",

@@ -1,11 +1,12 @@
 """Where the error of the default goes: what a search under noise costs beside an oracle that needs none.
 
-    python benchmarks/where.py --seeds 2000:2100 [--out results/where.csv]
+    python benchmarks/where.py --seeds 60000:60100 [--out results/where.csv]
 
 Tables are those of `world.py` on which the oracle's error is below 0.2. Ratios to the oracle's median error:
 
 - *released*: the default's own single release.
 - *its region*: rows clipped to the region that the default found, and the noise that was left for it.
+- *shorter*, *longer*: the same, with all radii a tenth shorter or longer than the default chose.
 - *best radius*: the same frame, with the radius that is best in hindsight, and the noise that was left.
 - *whole budget*: that radius, and noise as if the search had cost nothing. What is left is the frame's part.
 - *told the frame*: the oracle's frame for nothing, and a region found in it as the default does, with the
@@ -44,6 +45,7 @@ _HOPELESS = 0.2
 _DRAWS = 31
 # In units of the radius that was chosen.
 _FACTORS = np.geomspace(0.35, 8, 26)
+_SHORTER, _LONGER = 0.9, 1.1
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Parts:
     left: float
     released: float
     its_region: float
+    shorter: float
+    longer: float
     best_radius: float
     whole_budget: float
     told_the_frame: float
@@ -88,8 +92,12 @@ def take_apart(seed: int) -> Parts | None:
     rows = with_constant(table.rows).rows
     white_rows = rows @ reference.whitener
     lengths, noise = _clipped_by(rows, white, region, reference.whitener, _spread(run, left))
-    errors = np.array([_median_error(white_rows, lengths / f, noise * f**2) for f in (1.0, *_FACTORS)])
-    best = float(_FACTORS[int(np.argmin(errors[1:]))])
+
+    def error_at(factor: float) -> float:
+        return _median_error(white_rows, lengths / factor, noise * factor**2)
+
+    errors = [error_at(factor) for factor in _FACTORS]
+    best = float(_FACTORS[int(np.argmin(errors))])
     free = _median_error(white_rows, lengths / best, noise * best**2 * math.sqrt(left))
     return Parts(
         seed=seed,
@@ -97,8 +105,10 @@ def take_apart(seed: int) -> Parts | None:
         oracle_error=truth.oracle,
         left=left,
         released=reference.relative_error(made.second_moment) / truth.oracle,
-        its_region=float(errors[0]) / truth.oracle,
-        best_radius=float(errors[1:].min()) / truth.oracle,
+        its_region=error_at(1.0) / truth.oracle,
+        shorter=error_at(_SHORTER) / truth.oracle,
+        longer=error_at(_LONGER) / truth.oracle,
+        best_radius=min(errors) / truth.oracle,
         whole_budget=free / truth.oracle,
         told_the_frame=_told_the_frame(table, rows, reference.whitener) / truth.oracle,
         oracle=truth.oracle_draws[0] / truth.oracle,
@@ -185,7 +195,7 @@ def summarise(parts: Sequence[Parts]) -> str:
 def main() -> None:
     """Take the tables of some seeds apart."""
     parser = argparse.ArgumentParser(description="Where the error of the default goes.")
-    parser.add_argument("--seeds", required=True, help="such as 2000:2100")
+    parser.add_argument("--seeds", required=True, help="such as 60000:60100")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     first, last = map(int, given.seeds.split(":"))

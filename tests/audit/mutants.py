@@ -19,6 +19,7 @@ from dpcov.core import Clipping, Gram, NoisyGram, SeededBits
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries import histogram
 from dpcov.core.queries.gram import LatticeRows
+from dpcov.methods.whitening.queries import clipped
 from dpcov.paper.queries import subsample, threshold
 from dpcov.paper.queries.laplace import discrete_laplace, truncated_laplace
 from dpcov.rivals.queries import bounded
@@ -153,6 +154,16 @@ def float_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
     return program
 
 
+def one_noise_for_both_counts(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """Numbers of clipped rows that share their noise: their difference has none."""
+
+    def shared(bits: Any, variance: Any, count: int) -> NDArray[np.int64]:
+        return np.repeat(rounded_gaussian(bits, variance, 1), count)
+
+    patch.setattr(clipped, "rounded_gaussian", shared)
+    return program
+
+
 def sums_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
     """A well-known mistake with the sparse vector technique: noise on the threshold alone."""
     drawn = [0]
@@ -208,6 +219,7 @@ MUTANTS: dict[str, Mutant] = {
     "asked twice, paid once": asked_twice_paid_once,
     "seeded generator reused": seeded_generator_reused,
     "float noise": float_noise,
+    "one noise for both counts": one_noise_for_both_counts,
     "sums without noise": sums_without_noise,
     "rare results shown": rare_results_shown,
     "directions without noise": directions_without_noise,

@@ -160,11 +160,12 @@ def _rows_beyond(rho: Fraction) -> Program:
 def _clipped_gram(rows: Array) -> list[float]:
     pull = Pull(math.sqrt(2), Fraction(19, 20), Fraction(17, 20))
     answer = _ask(rows).ask(ClippedGram(_SHRINK, pull, RHO, purpose="audit"))
-    gram, far = answer.gram, float(answer.counts[1])
+    gram, near, far = answer.gram, float(answer.counts[0]), float(answer.counts[1])
     east, north = float(gram.integers[0, 0]), float(gram.integers[1, 1])
     # A row at the edge that comes to lie far beyond, at a right angle: along all that it moves, and apart.
     moved = 0.85 * north - east - 0.15 * float(gram.trace) + math.sqrt(2 * 0.85 * 0.15) * far
-    return [east, north, far, moved, finest_bit(far)]
+    # One noise for both counts would cancel.
+    return [east, north, far, moved, far - near, finest_bit(far)]
 
 
 def _per_column(every: int) -> Program:
@@ -324,7 +325,7 @@ QUERIES: dict[str, tuple[Case, ...]] = {
     ),
     "query ClippedGram": (
         Case("gram and rows beyond", _clipped_gram, lines([0.9999, 0], [0, 0]), lines([0, FAR], [0, 0]), GDP,
-             QUERY_RUNS, COMMON, "row at the edge turned and far beyond"),
+             QUERY_RUNS, (*COMMON, "one noise for both counts"), "row at the edge turned and far beyond"),
     ),
     "query PerColumn": (
         Case("histograms of columns", _per_column(every=1), lines([FAR, FAR], [0, 0]), ZEROS, GDP, QUERY_RUNS,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.runs import relative_error, second_moment
+from methods.whitening.test_restoration import count
 from methods.whitening.test_tail import make_histogram, pareto
 from methods.whitening.test_whiten import noise_matrices
 from numpy.typing import NDArray
@@ -34,16 +35,17 @@ def table_with_a_rare_column(k: int, seed: int, value: float = 1.0) -> Matrix:
 
 
 def test_rows_beyond_are_counted_and_bounded() -> None:
-    beyond = Beyond.of(Counted(112.0, 12.0, 4.0, 4.0), Agreement(), 9 / 1000)
-    assert (beyond.rows, beyond.far, beyond.spread) == (112.0, 12.0, 4.0)
+    beyond = Beyond.of(Counted(100.0, 12.0, 4.0, 3.0), Agreement(), 9 / 1000)
+    # The noise of a sum of two counts is that of both.
+    assert (beyond.rows, beyond.far, beyond.spread, beyond.far_spread) == (112.0, 12.0, 5.0, 3.0)
     # 19 of 20 normal variables stay below 1.645 standard deviations.
-    assert beyond.at_most == pytest.approx(112 + 1.645 * 4)
-    assert beyond.far_at_most == pytest.approx(12 + 1.645 * 4)
+    assert beyond.at_most == pytest.approx(112 + 1.645 * 5)
+    assert beyond.far_at_most == pytest.approx(12 + 1.645 * 3)
     # Rows that are not far beyond have kept half of their squares. Others may have kept nothing, and where
     # nothing is known of their directions, they may agree.
     assert beyond.hidden == pytest.approx(beyond.far_at_most * 9 / 1000)
     # A count of noise alone is no number of rows.
-    noise = Beyond.of(Counted(-7.0, -9.0, 4.0, 4.0), Agreement(), 9 / 1000)
+    noise = Beyond.of(Counted(2.0, -9.0, 4.0, 4.0), Agreement(), 9 / 1000)
     assert (noise.rows, noise.far) == (0.0, 0.0)
 
 
@@ -57,7 +59,7 @@ def test_more_far_rows_than_a_law_expects_are_not_explained(
     explained: bool,  # noqa: FBT001
 ) -> None:
     # Two standard deviations: 4 of noise, and 5 of noise and a Poisson count of 9.
-    beyond = Beyond.of(Counted(100.0, far, 4.0, 4.0), Agreement(), 9 / 1000)
+    beyond = Beyond.of(Counted(100.0 - far, far, 4.0, 4.0), Agreement(), 9 / 1000)
     restored = replace(NOTHING_RESTORED, far_expected=expected)
     assert beyond.describe(restored)["explained"] is explained
 
@@ -115,7 +117,7 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
     lumps += 0.01 * np.random.default_rng(0).random(len(lumps))
     # No law fits lumps: what their numbers beyond and far beyond tell is the guess.
     region = Region(4.0, (Tail(make_histogram(lumps, 3.0, 0), 4.0, 4),))
-    guessed = restore_shrunk(region, N, np.eye(4), Counted(1100.0, 500.0, 5.0, 5.0), has_constant=False)
+    guessed = restore_shrunk(region, N, np.eye(4), Counted(600.0, 500.0, 5.0, 5.0), has_constant=False)
     assert guessed.factor == 1.0
     lost = np.maximum(lumps**2 - 16, 0).sum() / (N * 4)
     assert predicted_error(values, law, guessed, Exposed()) > lost / guessed.factor
@@ -123,7 +125,7 @@ def test_what_clipping_may_have_taken_is_part_of_the_prediction() -> None:
     norms = pareto(N, 4.0, 0)
     radius = (N / 60) ** 0.25
     region = Region(radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),))
-    counted = Counted(float((norms > radius).sum()), float((norms > FAR * radius).sum()), 5.0, 5.0)
+    counted = count(norms / radius, 5.0)
     fitted = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
     (at_most,), (factor,) = fitted.at_most, fitted.factors
     lost = np.maximum(norms**2 - radius**2, 0).sum() / (N * 4)
@@ -138,7 +140,7 @@ def test_rows_beyond_may_all_lie_along_an_exposed_column() -> None:
     region = Region(
         radius, (Tail(make_histogram(norms, 8.0, 0), radius, 4),), agreement=Agreement(0.25, 0.5, 500.0)
     )
-    counted = Counted(float((norms > radius).sum()), float((norms > FAR * radius).sum()), 5.0, 5.0)
+    counted = count(norms / radius, 5.0)
     fitted = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
     law, values = NoiseLaw(np.eye(4), 1e-6), np.ones(4)
     lost_along_one = np.maximum(norms**2 - radius**2, 0).sum() / N
@@ -207,7 +209,7 @@ def find(counted: Counted, look: NoisyGram | None, *, explained: bool = True) ->
 
 
 def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
-    counted = Counted(60.0, 20.0, 4.0, 4.0)
+    counted = Counted(40.0, 20.0, 4.0, 4.0)
     # 30 rows are an even share of 90; the constant has no part in it. Noise of 4 hides 8 more.
     look = look_at_far_rows([39.0, 37.0, 14.0, 500.0])
     assert find(counted, look).clearly == (0,)
@@ -220,16 +222,16 @@ def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
     # If nobody asked where far rows lie, nobody can tell.
     assert find(counted, None).clearly == ()
     # Rows that are not seen are none.
-    unseen = Counted(60.0, 20.0, 31.0, 31.0)
+    unseen = Counted(40.0, 20.0, 22.0, 22.0)
     assert find(unseen, look).clearly == ()
-    seen = replace(unseen, spread=29.0)
+    seen = replace(unseen, near_spread=19.0)
     assert find(seen, look).clearly == (0,)
 
 
 def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
     # 30 rows are an even share of 90: the first two have 36 and 6 more. Rows of no column count as 30.
     look = look_at_far_rows([66.0, 36.0, -12.0, 500.0])
-    found = find(Counted(60.0, 20.0, 4.0, 4.0), look, explained=False)
+    found = find(Counted(40.0, 20.0, 4.0, 4.0), look, explained=False)
     np.testing.assert_allclose(found.shares, [36 / 72, 6 / 72])
     forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
     first, second = laws = found.laws(forms, 6.0)
@@ -246,7 +248,7 @@ def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
     assert set(owned.ravel()) == {0.0, 1.0}
     assert owned.sum(axis=0).max() == 1
     np.testing.assert_allclose(owned.mean(axis=1), found.shares, atol=0.02)
-    assert find(Counted(60.0, 20.0, 4.0, 4.0), look).laws(forms, 6.0) == ()
+    assert find(Counted(40.0, 20.0, 4.0, 4.0), look).laws(forms, 6.0) == ()
 
 
 def test_intervals_allow_for_rain_that_was_clipped() -> None:
@@ -271,8 +273,8 @@ def test_intervals_allow_for_rain_that_was_clipped() -> None:
 
 
 def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> None:
-    counted, look = Counted(60.0, 20.0, 4.0, 4.0), look_at_far_rows([90.0, 0.0, 0.0, 0.0])
-    lost = lost_length(law_of_counts(60.0, 20.0, (4.0, 4.0), FAR)) * 3.0 / 1000
+    counted, look = Counted(40.0, 20.0, 4.0, 4.0), look_at_far_rows([90.0, 0.0, 0.0, 0.0])
+    lost = lost_length(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)) * 3.0 / 1000
     # Twice the constant's form is twice the noise of a mean.
     for form, factor, found in ((1.0, 0.99, (0,)), (1.0, 1.01, ()), (2.0, 0.49, (0,)), (2.0, 0.51, ())):
         noise = NoiseLaw(np.diag([1.0, 1.0, 1.0, form]), factor * lost * math.sqrt(2) / 1.96)

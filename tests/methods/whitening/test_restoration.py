@@ -39,9 +39,15 @@ def make_region(rows: Matrix) -> Region:
     return Region(4.0, tails, (1.2,))
 
 
+def count(norms: NDArray[np.float64], spread: float) -> Counted:
+    """Count rows beyond a ball of radius 1, without noise."""
+    near, far = ((norms > 1) & (norms <= FAR)).sum(), (norms > FAR).sum()
+    return Counted(float(near), float(far), spread, spread)
+
+
 def counted_beyond(rows: Matrix, region: Region) -> Counted:
     norms = np.linalg.norm(np.linalg.solve(region.shape(4), rows.T), axis=0) / region.radius
-    return Counted(float((norms > 1).sum()), float((norms > FAR).sum()), 4.0, 4.0)
+    return count(norms, 4.0)
 
 
 def test_each_direction_may_have_lost_what_its_histogram_tells() -> None:
@@ -126,11 +132,13 @@ def ball_around(norms: NDArray[np.float64], agreement: Agreement) -> Region:
 def test_counts_of_another_kind_of_tail_take_the_place_of_a_law() -> None:
     norms = np.linalg.norm(np.random.default_rng(0).standard_normal((N, 4)), axis=1)
     region = ball_around(norms, Agreement())
-    beyond, far = (norms > region.radius).sum(), (norms > FAR * region.radius).sum()
-    fits = restore_shrunk(region, N, np.eye(4), Counted(beyond, far, 5.0, 5.0), has_constant=False)
+    counted = count(norms / region.radius, 5.0)
+    fits = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
     assert fits.factor > 1.0
     # As many beyond, but a third of them far beyond: no tail of normal rows.
-    lumps = restore_shrunk(region, N, np.eye(4), Counted(beyond, beyond / 3, 5.0, 5.0), has_constant=False)
+    beyond = counted.rows
+    of_another = Counted(2 / 3 * beyond, beyond / 3, 5.0, 5.0)
+    lumps = restore_shrunk(region, N, np.eye(4), of_another, has_constant=False)
     (law,) = lumps.laws
     assert law is not None
     assert np.median(law.rows) == pytest.approx(beyond, rel=0.05)
@@ -178,7 +186,7 @@ def test_a_guess_puts_all_rows_in_one_place_as_often_as_far_rows_are_there() -> 
     rest, along = make_region(make_rows(0)).tails
     region = Region(4.0, (rest, replace(along, direction=HeavyDirection(ALONG, 0.05, 0.4))), (1.2,))
     # Far more rows far beyond than any law of these histograms has.
-    laws = restore_shrunk(region, N, np.eye(4), Counted(400.0, 300.0, 5.0, 5.0), has_constant=True).laws
+    laws = restore_shrunk(region, N, np.eye(4), Counted(100.0, 300.0, 5.0, 5.0), has_constant=True).laws
     first, second = (law.rows for law in laws if law is not None)
     assert not (first * second).any()
     assert np.median(first + second) == pytest.approx(400, rel=0.05)
@@ -194,9 +202,7 @@ def test_the_worst_is_that_of_the_longest_tail() -> None:
     found = {}
     for name, norms in (("long", long), ("light", light)):
         region = ball_around(norms, Agreement(0.5, 0.6, 400.0))
-        counted = Counted(
-            float((norms > region.radius).sum()), float((norms > FAR * region.radius).sum()), 5.0, 5.0
-        )
+        counted = count(norms / region.radius, 5.0)
         restored = restore_shrunk(region, N, np.eye(4), counted, has_constant=False)
         (law,) = restored.laws
         assert law is not None

@@ -1,9 +1,9 @@
 """Step 6, say what cannot be known: what noise and the rows beyond the region can do to the result.
 
 A row beyond the region was shrunk to it, and adds at most ``R^2 / n`` to the released variance of any
-direction. One that was less than `FAR` times as long has kept half of its square. So a direction whose
-released variance does not clearly exceed (rows far beyond, at most) ``R^2 / n`` may be much larger in the
-table: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
+direction. One that was less than `FAR` times as long has kept about half of its square, or more. So a
+direction whose released variance does not clearly exceed (rows far beyond, at most) ``R^2 / n`` may be much
+larger in the table: it is not resolved, whatever its size (`dpcov.laws.least_resolved`).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ interval would be about rows that nobody has seen."""
 class Beyond:
     """The rows beyond the region, and those of them that lie far beyond.
 
-    Rows that are not far beyond have kept half of their squares or more, so what they have of a variance is
-    known within a factor of 2. Those far beyond may be of any length.
+    Rows that are not far beyond have kept about half of their squares or more, so what they have of a
+    variance is known within a factor of about 2. Those far beyond may be of any length.
 
     Attributes
     ----------
@@ -72,7 +72,8 @@ class Beyond:
     @classmethod
     def of(cls, counted: Counted, agreement: Agreement, square: float) -> Beyond:
         """Take counts of them."""
-        return cls(max(counted.rows, 0.0), max(counted.far, 0.0), *counted.spreads, agreement, square)
+        rows, far = max(counted.rows, 0.0), max(counted.far, 0.0)
+        return cls(rows, far, counted.spread, counted.far_spread, agreement, square)
 
     @classmethod
     def none(cls) -> Beyond:
@@ -207,7 +208,7 @@ def find_exposed(
         return Exposed()
     # A mean along a unit vector has noise of ``sigma |e| / sqrt 2``, e being the constant's form.
     end = _END * noise.sigma * float(np.linalg.norm(noise.inverse[-1])) / math.sqrt(2)
-    law = law_of_counts(counted.rows, counted.far, counted.spreads, FAR)
+    law = law_of_counts(counted.near, counted.far, (counted.near_spread, counted.far_spread), FAR)
     if lost_length(law) * radius / n_rows <= end:
         return Exposed()
     back = np.asarray(np.linalg.inv(look.lattice_map.matrix()), dtype=np.float64)

@@ -43,23 +43,30 @@ _PAIRINGS = 32
 
 @dataclass(frozen=True)
 class Counted:
-    """Noisy numbers of the rows beyond the region and of those far beyond, and their standard deviations."""
+    """Noisy numbers of the rows beyond the region, near and far, and the standard deviations of their noise.
 
-    rows: float
+    The noises of the two are independent.
+    """
+
+    near: float
     far: float
-    spread: float
+    near_spread: float
     far_spread: float
 
     @classmethod
     def of(cls, answer: NoisyClippedGram) -> Counted:
-        """Take the counts that came with a Gram matrix: those far beyond lie beyond as well."""
-        near, far = answer.rows.tolist()
-        return cls(near + far, far, float(np.linalg.norm(answer.spreads)), float(answer.spreads[1]))
+        """Take the counts that came with a Gram matrix."""
+        return cls(*answer.rows.tolist(), *answer.spreads.tolist())
 
     @property
-    def spreads(self) -> tuple[float, float]:
-        """Both standard deviations."""
-        return self.spread, self.far_spread
+    def rows(self) -> float:
+        """How many there are in all."""
+        return self.near + self.far
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the noise of `rows`."""
+        return math.hypot(self.near_spread, self.far_spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +269,8 @@ def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequen
     total = np.sum([law.rows[place] for law, place in pairs], axis=0)
     far = np.sum([(law.rows * law.beyond(FAR))[place] for law, place in pairs], axis=0)
     # Rows beyond vary as Poisson counts do, on top of the noise.
-    near_off = (counted.rows - total) / np.sqrt(counted.spread**2 + total)
+    near = total - far
+    near_off = (counted.near - near) / np.sqrt(counted.near_spread**2 + near)
     far_off = (counted.far - far) / np.sqrt(counted.far_spread**2 + far)
     squares = near_off**2 + far_off**2
     if squares.min() > _CONTRADICTION:
@@ -283,7 +291,7 @@ def _by_counts(counted: Counted, region: Region, units: Sequence[float]) -> Sequ
     """
     shares = [0.0 if tail.direction is None else tail.direction.share for tail in region.tails]
     shares[0] = max(1 - sum(shares), 0.0)
-    guessed = law_of_counts(counted.rows, counted.far, counted.spreads, FAR)
+    guessed = law_of_counts(counted.near, counted.far, (counted.near_spread, counted.far_spread), FAR)
     ends = np.cumsum(shares) / sum(shares)
     drawn = np.searchsorted(ends, np.arange(1, len(guessed.rows) + 1) * math.pi % 1.0)
     return [

@@ -59,12 +59,12 @@ def fit_tail(histogram: FineNorms, radius: float) -> LossLaw | None:
     return None
 
 
-def law_of_counts(rows: float, far: float, spreads: tuple[float, float], reach: float) -> LossLaw:
-    """Return laws under which about so many rows lie beyond the radius, and so many `reach` times as far.
+def law_of_counts(near: float, far: float, spreads: tuple[float, float], reach: float) -> LossLaw:
+    """Return laws under which so many rows lie between the radius and `reach` times it, and so many beyond.
 
     Parameters
     ----------
-    rows, far : float
+    near, far : float
         Noisy counts.
     spreads : tuple of float
         Standard deviations of their noise.
@@ -75,10 +75,12 @@ def law_of_counts(rows: float, far: float, spreads: tuple[float, float], reach: 
     weights = np.exp(_LOG_PRIOR)
     shape = _SHAPES[np.searchsorted(np.cumsum(weights / weights.sum()), place).clip(0, len(_SHAPES) - 1)]
     # Sequences of two irrational steps stand for independent draws, and the posterior of a count that is not
-    # negative, given its noise, for the number of rows.
-    total = _at_least_zero(rows, spreads[0], (place * _LAWS * _GOLDEN_RATIO) % 1.0)
-    beyond = np.minimum(_at_least_zero(far, spreads[1], (place * _LAWS * _SILVER_RATIO) % 1.0), 0.9 * total)
-    share = np.maximum(beyond, _LEAST_ROWS) / np.maximum(total, 2 * _LEAST_ROWS)
+    # negative, given its noise, for each number of rows.
+    within = _at_least_zero(near, spreads[0], (place * _LAWS * _GOLDEN_RATIO) % 1.0)
+    beyond = _at_least_zero(far, spreads[1], (place * _LAWS * _SILVER_RATIO) % 1.0)
+    total = within + beyond
+    # If no row were near, the far ones would follow no law that begins at the radius.
+    share = np.maximum(np.minimum(beyond, 0.9 * total), _LEAST_ROWS) / np.maximum(total, 2 * _LEAST_ROWS)
     light = np.abs(shape) < _LIGHT
     excess = np.where(light, -np.log(share), (share**-shape - 1) / np.where(light, 1.0, shape))
     return LossLaw(total, shape, (reach - 1) / excess, 1.0)

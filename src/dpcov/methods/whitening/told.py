@@ -9,9 +9,9 @@ as ``S_P >= (1 - alpha) A``: the paper's Lemma 3.8, for a beta of at most `Told.
 
 *Given the definition, a clipped matrix shows that.* Suppose that A has an eigenvalue ``l > L`` with direction
 v. A row of P has at most the length ``sqrt(l m (1 + alpha))``, so clipping leaves it at least ``k L / l`` of
-its square, where k is `_KEPT`, and the clipped rows have at least ``(k L / l) (1 - alpha) l = k (1 - alpha)
-L`` along v. So a clipped second moment below ``k (1 - alpha) L`` shows that ``A <= L I``. In a frame of unit
-u the radius is chosen for ``(1 - alpha) L = 1.6 u^2``.
+its square, where k is about `_KEPT`, and the clipped rows have at least ``(k L / l) (1 - alpha) l``, which is
+``k (1 - alpha) L``, along v. So a clipped second moment below that shows that ``A <= L I``. In a frame of
+unit u the radius is chosen for ``(1 - alpha) L = 1.6 u^2``.
 
 *It is no evidence for the definition itself.* For that, rows beyond R are counted: a table that keeps to it
 has no more of them than its tail has rows.
@@ -28,12 +28,12 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.checks import number, share
 from dpcov.core import ArgumentError, LogNormGrid, RowsBeyond
+from dpcov.core.query import Table
 from dpcov.laws import FAR, noise_norm
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.queries.clipped import Pull
 from dpcov.methods.whitening.release import find_and_release, release
-from dpcov.methods.whitening.room import make_room
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
 from dpcov.methods.whitening.wrap import Region
@@ -42,6 +42,7 @@ _ALPHA = 0.5
 _ROOM = 1.6
 # What is left of the squares of rows beyond the radius, so that they can be counted at no cost.
 _KEPT = Fraction(49, 50)
+_PULL = Pull(FAR, _KEPT, _KEPT)
 _FAILURE = 0.05
 # A count of rows beyond refutes m by chance once in 1,000 releases.
 _SURE = 3.09
@@ -103,7 +104,7 @@ def release_told(run: Run, white: White, told: Told) -> Estimate:
             "and the release was made without it."
         )
         return _with(find_and_release(run, white), math.inf, words)
-    estimate = release(run, white, region, Pull(FAR, _KEPT, _KEPT))
+    estimate = release(run, white, region, _PULL)
     error, words = _promise(run, white, region, told, estimate)
     # Rows of the tail may have been clipped; as many as were told, or counted.
     least = float(np.linalg.eigvalsh(white.rows @ estimate.second_moment @ white.rows.T)[0])
@@ -142,11 +143,9 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     if run.contamination:
         return math.inf, "None: it is about all rows, and rows beyond the region were dropped."
     facts = estimate.diagnostics
-    # Of the noise before it was shrunk; a hair more, as rows are rounded to a grid. It is that of the region
-    # with room for the constant: back in white coordinates, which are shorter, there is no more of it.
-    has_constant = run.constant and not run.curator.grouped
-    radius = make_room(white.rows, region.radius, constant=has_constant).radius
-    sigma = 1.001 * radius**2 / (run.n * math.sqrt(facts["released_share"] * run.rho))
+    # Of the noise before it was shrunk. It is that of the region with room for the constant: back in white
+    # coordinates, which are shorter, there is no more of it.
+    sigma = math.inf if estimate.noise is None else estimate.noise.sigma
     # The noise itself, in all but `_FAILURE` of releases; shrinking moves no direction by more than its norm.
     noise = sigma * (math.sqrt(2 * run.d) + math.sqrt(2 * math.log(2 / _FAILURE)))
     off = noise + (noise_norm(run.d, sigma) if facts["shrinkage"] else 0.0)
@@ -155,7 +154,9 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     least = float(values[0]) - off
     if least <= 0:
         return math.inf, "None: in some direction there is no more than noise."
-    if float(values[-1]) + off >= float(_KEPT) * (1 - told.alpha) * level:
+    table = Table.of_size(run.n, run.d, constant=run.constant, grouped=run.curator.grouped)
+    kept = min(_PULL.lengths(table.lattice)) ** 2
+    if float(values[-1]) + off >= kept * (1 - told.alpha) * level:
         return math.inf, "None: the rows are not white enough in the last coordinates to tell."
     error = off / ((1 - told.alpha) * least)
     beta = largest if told.beta is None else told.beta

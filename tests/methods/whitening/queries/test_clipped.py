@@ -15,10 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, Budget, Clipping, Curator, Gram, PrivacyCost, Rule, SeededBits
+from dpcov.core import (
+    ArgumentError,
+    BitSource,
+    Budget,
+    Clipping,
+    Curator,
+    Gram,
+    PrivacyCost,
+    Rule,
+    SeededBits,
+)
+from dpcov.core.queries.joint import JointTask
 from dpcov.core.query import Table
 from dpcov.core.units import Units
 from dpcov.maps import identity_map, integer_map
+from dpcov.methods.whitening.queries import clipped
 from dpcov.methods.whitening.queries.clipped import ClippedGram, NoisyClippedGram, Pull
 from dpcov.sources import ArraySource
 
@@ -44,10 +56,15 @@ def exact(asked: ClippedGram, rows: Floats) -> Integers:
 
 def moved(asked: ClippedGram, first: Floats, second: Floats, weights: tuple[int, int]) -> int:
     """Return the square of what replacing rows moves: matrix, trace and weighted counts, in integers."""
-    d = first.shape[1]
-    change = [int(x) for x in (exact(asked, first) - exact(asked, second)).tolist()]
-    matrix = np.array(change[:-2], dtype=object).reshape(d, d)
-    counts = [change * weight for change, weight in zip(change[-2:], weights, strict=True)]
+    return squared_change(exact(asked, first) - exact(asked, second), weights)
+
+
+def squared_change(change: Integers, weights: tuple[int, int]) -> int:
+    """Return the square of the length of a change of all that gets noise."""
+    d = math.isqrt(len(change) - 2)
+    entries = [int(entry) for entry in change.tolist()]
+    matrix = np.array(entries[:-2], dtype=object).reshape(d, d)
+    counts = [count * weight for count, weight in zip(entries[-2:], weights, strict=True)]
     return int((matrix * matrix).sum()) + int(matrix.trace()) ** 2 + sum(count**2 for count in counts)
 
 
@@ -125,13 +142,133 @@ def test_rows_within_and_hostile_ones_are_not_counted() -> None:
     assert exact(query(2), np.array([[0.0, 1.001], [1.5, 0.0], [1e300, 0.0]]))[-2:].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("share", [0.1, 0.99])
-def test_a_row_that_was_drawn_in_too_far_or_not_enough_is_not_counted(share: float) -> None:
-    rows = np.array([[0.0, 1.2], [9.0, 0.0]])
-    worker: Any = query(2).task(table_of(rows), SeededBits(np.random.default_rng(0))).worker()
-    worker._rows._shares = [share, share]
-    worker.add(rows.T, 0)
+def worker_that_leaves(lengths: tuple[float, float], n_rows: int = 2, *, grouped: bool = False) -> Any:
+    """Return a worker in the plane that draws rows in to other lengths than it should."""
+    table = Table.of_size(n_rows, 2, constant=False, grouped=grouped)
+    worker: Any = query(2).task(table, SeededBits(np.random.default_rng(0))).worker()
+    worker._rows._lengths = np.array([1.0, *lengths])
+    return worker
+
+
+def count_at(square: int, kind: int) -> int:
+    """Return whether a row of this kind is counted if it is left with this square, an exact integer."""
+    worker = worker_that_leaves((0.5, 0.5))
+    worker._rows.clip = lambda mapped, **_: (mapped.values, np.array([float(square)]))
+    worker._rows.kind = np.array([kind])
+    worker._sum.add = lambda *_: None
+    worker.add(np.array([[0.0], [1.0]]), 0)
+    near, far = worker.total()[-2:].tolist()
+    assert (near if kind == 2 else far) == 0
+    return int(near + far)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_rows_count_from_one_exact_square_to_another(kind: int) -> None:
+    lattice = table_of(np.ones((2, 2))).lattice
+    most = PULL.squares(lattice)[kind - 1]
+    least = lattice.bound**2 - most
+    assert [count_at(square, kind) for square in (least - 1, least, most, most + 1)] == [0, 1, 1, 0]
+    assert count_at(most, 0) == 0
+
+
+@given(st.fractions(Fraction(1, 2), Fraction(9999, 10_000)), st.integers(1, 2**50))
+def test_no_weight_is_larger_than_the_proof_allows(kept: Fraction, n_rows: int) -> None:
+    lattice = Table.of_size(n_rows, 1, constant=False).lattice
+    pull = Pull(1.5, kept, kept)
+    for square, weight in zip(pull.squares(lattice), pull.weights(lattice), strict=True):
+        assert weight**2 <= 2 * square * (lattice.bound**2 - square) < (weight + 1) ** 2
+
+
+@pytest.mark.parametrize("length", [0.1, 0.99])
+def test_a_row_that_was_drawn_in_too_far_or_not_enough_is_not_counted(length: float) -> None:
+    worker = worker_that_leaves((length, length))
+    worker.add(np.array([[0.0, 1.2], [9.0, 0.0]]).T, 0)
     assert worker.total()[-2:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("even", [True, False])
+@pytest.mark.parametrize("length", [0.1, 0.99])
+def test_neither_is_such_a_unit(length: float, even: bool) -> None:  # noqa: FBT001
+    worker = worker_that_leaves((length, length), grouped=True)
+    rows = np.array([[1.2, 0.0], [1.2, 0.0], [9.0, 0.0], [9.0, 0.0]])
+    worker.add(rows.T, 0, Units(np.array([2, 4]), even))
+    assert worker.total()[-2:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("radius", [1.0, 1e-12])
+def test_nobody_and_rows_of_zeros_are_not_counted(radius: float) -> None:
+    task = query(2, radius).task(
+        Table.of_size(4, 2, constant=False, grouped=True), SeededBits(np.random.default_rng(0))
+    )
+    worker = task.worker()
+    worker.add(np.zeros((2, 3)), 0, Units(np.array([0, 1, 3, 3])))
+    assert not worker.total().any()
+
+
+units_of_three = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(0, 3), st.just(3)),
+    elements=st.one_of(st.floats(-4, 4), st.sampled_from(HOSTILE)),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(units_of_three, units_of_three, kept_parts, st.floats(0.1, 3))
+def test_replacing_a_unit_moves_no_more_either(
+    first: Floats, second: Floats, kept: Fraction, radius: float
+) -> None:
+    asked = query(3, radius, Pull(math.sqrt(2), kept, kept))
+    table = Table.of_size(2, 3, constant=False, grouped=True)
+    totals = []
+    for own in (first, second):
+        worker = asked.task(table, SeededBits(np.random.default_rng(0))).worker()
+        worker.add(np.vstack([np.ones((2, 3)), own]).T, 0, Units(np.array([2, 2 + len(own)])))
+        totals.append(worker.total())
+    weights = asked.pull.weights(table.lattice)
+    assert squared_change(totals[0] - totals[1], weights) <= 2 * table.lattice.bound**4
+
+
+def test_blocks_and_joint_scans_change_nothing() -> None:
+    rows = np.random.default_rng(4).standard_t(2, size=(70_000, 2)) * [1.0, 3.0]
+    asked, other = query(2, 2.0), query(2, 1.0, Pull(3.0, Fraction(9, 10), Fraction(4, 5)))
+    # The same map, so that all work on the same mapped rows.
+    other = replace(other, clipping=replace(other.clipping, lattice_map=asked.clipping.lattice_map))
+    plain = Gram(asked.clipping, 1, "plain")
+    table, bits = table_of(rows), SeededBits(np.random.default_rng(0))
+    queries: list[Any] = [asked, plain, other, plain, asked]
+    tasks = tuple(part.task(table, bits) for part in queries)
+    together = JointTask(tasks)
+    found = together.split(ArraySource(rows, threads=1).scan(together))
+    for task, total in zip(tasks, found, strict=True):
+        assert (total == ArraySource(rows, threads=1).scan(task)).all()
+    # Several blocks add up to what single rows do.
+    assert asked.task(table, bits).block_rows < len(rows)
+    norms = np.linalg.norm(rows, axis=1)
+    assert found[0][-2:].tolist() == [
+        np.count_nonzero((norms > 2) & (norms <= 2 * PULL.far)),
+        np.count_nonzero(norms > 2 * PULL.far),
+    ]
+
+
+def test_every_number_has_noise_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[int, int]] = []
+
+    def draw(bits: BitSource, variance: int, count: int) -> Integers:
+        del bits
+        drawn.append((variance, count))
+        return np.zeros(count, dtype=np.int64)
+
+    rows = np.random.default_rng(3).normal(size=(100, 3))
+    asked = query(3)
+    exactly = exact(asked, rows)
+    # So many that a float64 would round what they count.
+    exactly[-2:] = 2**21 + 1, 2**21 - 1
+    monkeypatch.setattr(clipped, "rounded_gaussian", draw)
+    answer = asked.answer(exactly, table_of(rows), SeededBits(np.random.default_rng(0)))
+    # Two draws, of the variance of the matrix's diagonal; the matrix has drawn its own.
+    assert drawn == [(answer.gram.variance, 2)]
+    weights = PULL.weights(table_of(rows).lattice)
+    assert answer.counts.tolist() == [int(n) * w for n, w in zip(exactly[-2:], weights, strict=True)]
 
 
 def test_counts_have_the_noise_that_is_said() -> None:
@@ -184,6 +321,11 @@ def test_units_are_counted_by_their_joint_length() -> None:
         (lambda: query(2, pull=Pull(1.0, Fraction(1, 2), Fraction(1, 2))), "far must be a number above 1"),
         (lambda: query(2, pull=Pull(2.0, Fraction(1), Fraction(1, 2))), "kept_near and kept_far"),
         (lambda: query(2, pull=Pull(2.0, Fraction(1, 2), Fraction(1, 3))), "kept_near and kept_far"),
+        (
+            lambda: query(2, pull=Pull(2.0, Fraction(9, 10), Fraction(1, 2))),
+            "too small for rows to be counted",
+        ),
+        (lambda: query(2, rho=1e-30), "rho"),
     ],
 )
 def test_what_cannot_be_asked_costs_nothing(asked: object, message: str) -> None:

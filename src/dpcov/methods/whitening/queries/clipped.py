@@ -24,7 +24,6 @@ from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,22 @@ class Pull:
         """Return by what each kind is counted: the root of ``2 Q (B^2 - Q)``, rounded down."""
         near, far = (math.isqrt(2 * q * (lattice.bound**2 - q)) for q in self.squares(lattice))
         return near, far
+
+    def lengths(self, lattice: Lattice) -> tuple[float, float]:
+        """Return how long rows of each kind are left, in units of the radius: a little less than was asked.
+
+        They stay as far within their own bound as others do within theirs, so that rounding takes no row
+        across.
+        """
+        margin = lattice.bound - lattice.clip
+        near, far = ((math.isqrt(q) - margin) / lattice.clip for q in self.squares(lattice))
+        return near, far
+
+    def check(self, lattice: Lattice) -> None:
+        """Raise an `ArgumentError` if rounding could take rows out of the range in which they count."""
+        margin = lattice.bound - lattice.clip
+        if any((math.isqrt(q) - 2 * margin) ** 2 < lattice.bound**2 - q for q in self.squares(lattice)):
+            raise ArgumentError("kept_near and kept_far are too small for rows to be counted: raise them.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +167,7 @@ class ClippedGram(GaussianQuery):
         if self.clipping.rule is not Rule.SHRINK:
             raise ArgumentError("rule must be Rule.SHRINK: rows that are counted shrink.")
         self._gram.check(table)
+        self.pull.check(table.lattice)
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
         """Return the exact Gram matrix and counts of all rows."""
@@ -204,10 +220,11 @@ class _ClippedWorker(MappedWorker):
 
     def add_mapped(self, units: Units | None) -> None:
         values, squares = self._rows.clip(self.mapped, units=units)
-        for place, (pulled, most) in enumerate(zip(self._rows.pulled, self._most, strict=True)):
-            # The proof rests on this test of exact integers alone, and not on how rows were drawn in.
-            counted = pulled & (squares >= float(self._bound - most)) & (squares <= float(most))
-            self._counts[place] += np.count_nonzero(counted)
+        for place, most in enumerate(self._most):
+            # The proof rests on this test of exact integers, and on kinds that exclude each other. How rows
+            # were drawn in does not matter.
+            counted = (squares >= float(self._bound - most)) & (squares <= float(most))
+            self._counts[place] += np.count_nonzero(counted & (self._rows.kind == 1 + place))
         self._sum.add(values, squares, units)
 
     def total(self) -> NDArray[np.int64]:
@@ -219,21 +236,19 @@ class _PulledRows(LatticeRows):
 
     Attributes
     ----------
-    pulled : tuple of ndarray of bool
-        Which of the last rows, or units, lay beyond but not far, and far beyond.
+    kind : ndarray of int8
+        Of the last rows, or units: 1 if they were drawn in as those that lie beyond but not far, 2 as those
+        that lie far beyond, and 0 otherwise.
     """
 
     def __init__(self, clipping: Clipping, pull: Pull, lattice: Lattice) -> None:
         super().__init__(clipping, lattice)
         self._far = pull.far
-        # As far within their own bound as others are within theirs: rounding takes no row across.
-        margin = lattice.bound - lattice.clip
-        self._shares = [(math.isqrt(most) - margin) / lattice.clip for most in pull.squares(lattice)]
-        self.pulled: tuple[Bools, Bools] = (np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
+        self._lengths = np.array([1.0, *pull.lengths(lattice)])
+        self.kind = np.zeros(0, dtype=np.int8)
 
     def kept(self, unclipped: Floats, whole: Floats) -> Floats:
-        far = unclipped > self._far * whole
-        near = (unclipped > whole) & ~far
-        self.pulled = near, far
-        near_share, far_share = self._shares
-        return np.where(far, whole * far_share, np.where(near, whole * near_share, unclipped))
+        self.kind = (unclipped > whole).astype(np.int8) + (unclipped > self._far * whole)
+        # The same steps for every row, whatever its kind.
+        factor: Floats = np.minimum(unclipped, whole) * self._lengths[self.kind]
+        return factor
