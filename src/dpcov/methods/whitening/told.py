@@ -28,11 +28,10 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.checks import number, share
 from dpcov.core import ArgumentError, LogNormGrid, RowsBeyond
-from dpcov.core.query import Table
 from dpcov.laws import FAR, noise_norm
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.whitening import constants as c
-from dpcov.methods.whitening.queries.clipped import Pull
+from dpcov.methods.whitening.queries.clipped import Pull, lengths_left
 from dpcov.methods.whitening.release import find_and_release, release
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White
@@ -154,8 +153,7 @@ def _promise(run: Run, white: White, region: Region, told: Told, estimate: Estim
     least = float(values[0]) - off
     if least <= 0:
         return math.inf, "None: in some direction there is no more than noise."
-    table = Table.of_size(run.n, run.d, constant=run.constant, grouped=run.curator.grouped)
-    kept = min(_PULL.lengths(table.lattice)) ** 2
+    kept = min(lengths_left(_PULL, run.curator)) ** 2
     if float(values[-1]) + off >= kept * (1 - told.alpha) * level:
         return math.inf, "None: the rows are not white enough in the last coordinates to tell."
     error = off / ((1 - told.alpha) * least)

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core import ArgumentError, BitSource, Clipping, Gram, NoisyGram, Rule
+from dpcov.core import ArgumentError, BitSource, Clipping, Curator, Gram, NoisyGram, Rule
 from dpcov.core.budget import Number
 from dpcov.core.lattice import Lattice, MappedRows
 from dpcov.core.noise import rounded_gaussian
@@ -79,6 +79,14 @@ class Pull:
         margin = lattice.bound - lattice.clip
         if any((math.isqrt(q) - 2 * margin) ** 2 < lattice.bound**2 - q for q in self.squares(lattice)):
             raise ArgumentError("kept_near and kept_far are too small for rows to be counted: raise them.")
+
+
+def lengths_left(pull: Pull, curator: Curator) -> tuple[float, float]:
+    """Return `Pull.lengths` for the table of a curator, whose size is public."""
+    table = Table.of_size(
+        curator.n_rows, curator.n_columns, constant=curator.has_constant, grouped=curator.grouped
+    )
+    return pull.lengths(table.lattice)
 
 
 @dataclass(frozen=True, eq=False)
