@@ -110,7 +110,7 @@ def library_summary() -> str:
     asked = noted + sum(int(releases[f"{kind}_asked"].sum()) for kind in _KINDS)
     return (
         f"On {releases['table'].nunique()} real tables of R packages (`benchmarks/shelf.py --part library`; "
-        "one rule, for rare columns, was tried on a part of them), told nothing, at epsilon 1: of the "
+        "one rule and one constant were chosen on a part of them), told nothing, at epsilon 1: of the "
         "regressions that tables "
         f"of such sizes should answer, {due['refused'].mean():.0%} are refused. With a refusal counted as 0, "
         f"they explain {due['r_squared'].clip(-1).mean():.2f} of the variance, and least squares on the raw "

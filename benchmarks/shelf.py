@@ -3,8 +3,9 @@
     python benchmarks/shelf.py [--part judging] [--epsilons 0.3,1,3] [--releases 3] [--processes 2]
 
 As `real.py`, without peers, which want bounds. Constants may be chosen on the part named "tuning"; what is
-reported are the other one and the library, on which none may be. Results go to shelf.csv and
-shelf-regressions.csv in benchmarks/results, or library.csv and library-regressions.csv.
+reported are the other one, on which none may be, and the library, of which `USUAL_DOUBLINGS` has seen half.
+Results go to shelf.csv and shelf-regressions.csv in benchmarks/results, or library.csv and
+library-regressions.csv.
 """
 
 from __future__ import annotations
