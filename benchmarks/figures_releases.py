@@ -78,7 +78,7 @@ def world_summary() -> str:
     lost = f"{zeros:.0f} of {found['n_columns'].sum():,} columns" if zeros else "no column"
     whose = "" if zeros == 1 else "all " if zeros == noted_zeros else f"{noted_zeros:.0f} "
     remark = f" ({whose}with a note)" if noted_zeros else ""
-    exceeded = claims["exceeded"].mean()
+    exceeded = f"{claims['exceeded'].mean():.1%}" if claims["exceeded"].any() else "none"
     return (
         f"On tables that nothing was tuned for (`make world`: {found['seed'].nunique()} random tables of "
         f"{_families()} families, {found['n_rows'].min():,} to {found['n_rows'].max():,} rows, "
@@ -87,9 +87,8 @@ def world_summary() -> str:
         f"is below {_ANSWERABLE:g}. It is at most 1.25 times the oracle's in "
         f"{(answerable['ratio'] <= 1.25).mean():.0%} of these releases, and at most twice in "
         f"{(answerable['ratio'] <= 2).mean():.0%}. The predicted error was exceeded in "
-        f"{f'{exceeded:.1%}' if exceeded else 'none'} of {len(claims)} releases, {lost} came out as a false zero{remark}, and 95% "
-        "intervals without a warning held "
-        f"{held['means']:.0%} of the time for means, {held['variances']:.0%} for variances, "
+        f"{exceeded} of {len(claims)} releases, {lost} came out as a false zero{remark}, and 95% intervals "
+        f"without a warning held {held['means']:.0%} of the time for means, {held['variances']:.0%} for variances, "
         f"{held['r_squared']:.0%} for R squared and {held['coefficients']:.0%} for coefficients. The price: "
         f"{found['refused'].sum() / asked:.0%} of the regressions asked of these tables were refused, and "
         f"{noted / (noted + plain):.0%} of the answers carry a note that rows beyond the clipping region "
