@@ -89,10 +89,10 @@ def world_summary() -> str:
         f"{(answerable['ratio'] <= 2).mean():.0%}. The predicted error was exceeded in "
         f"{exceeded} of {len(claims)} releases, {lost} came out as a false zero{remark}, and 95% intervals "
         f"without a warning held {held['means']:.0%} of the time for means, {held['variances']:.0%} for "
-        f"variances, {held['r_squared']:.0%} for R squared and {held['coefficients']:.0%} for coefficients. The price: "
-        f"{found['refused'].sum() / asked:.0%} of the regressions asked of these tables were refused, and "
-        f"{noted / (noted + plain):.0%} of the answers carry a note that rows beyond the clipping region "
-        "could move them."
+        f"variances, {held['r_squared']:.0%} for R squared and {held['coefficients']:.0%} for coefficients. "
+        f"The price: {found['refused'].sum() / asked:.0%} of the regressions asked of these tables were "
+        f"refused, and {noted / (noted + plain):.0%} of the answers carry a note that rows beyond the "
+        "clipping region could move them."
     )
 
 
