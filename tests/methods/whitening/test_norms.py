@@ -400,3 +400,17 @@ def test_noise_seldom_leads_on_through_wide_bins() -> None:
     norms = np.concatenate([gaussian_norms(), near])
     further = sum(fine(norms, 8.0, seed).radius(10.0) > 17 for seed in range(100))
     assert further <= 3
+
+
+def test_rows_end_as_at_a_cliff_or_do_not() -> None:
+    rng = np.random.default_rng(0)
+    edges = fine_grid(3.1, 20_000).edges()
+    end = float(edges[edges > 3.3][0])
+    sphere = np.full(20_000, 3.3)
+    assert fine(sphere).ends_at(end)
+    # 400 rows beyond are more than a 64th of those inside; so may be the noise beside few rows.
+    assert not fine(np.append(sphere, np.full(400, 1.2 * end))).ends_at(end)
+    assert not fine(sphere[:300]).ends_at(end)
+    # Normal rows thin out, wherever one looks.
+    normal = np.linalg.norm(rng.standard_normal((20_000, 8)), axis=1)
+    assert not any(fine(normal).ends_at(float(edge)) for edge in edges[(edges > 2.5) & (edges < 5)])

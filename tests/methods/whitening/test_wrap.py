@@ -150,6 +150,21 @@ def test_a_ball_holds_all_rows_that_can_be_seen() -> None:
     np.testing.assert_array_equal(region.shape(D), np.eye(D))
 
 
+def test_a_ball_around_rows_of_one_length_is_no_longer_than_a_careful_look_shows() -> None:
+    # Rows on a sphere. A quick look ends at the edge of a bin of 2^(1/4), a careful one at one of 2^(1/8).
+    rows = np.random.default_rng(3).standard_normal((40_000, 6))
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    run = start_run(rows, 2.0)
+    settled = settle(run, whitened(run))
+    far = np.linalg.norm(rows @ settled.white.rows.T, axis=1).max()
+    radius = wrap(run, settled).radius
+    assert far < radius < 2 ** (1 / 8) * 1.001 * far
+    # It does not matter where the look before had the rows end, unless they thin out.
+    assert settled.white.far > radius
+    wide = replace(settled, white=replace(settled.white, far=2 * far))
+    assert wrap(run, wide).radius == radius
+
+
 def test_outliers_stay_outside_if_they_may_be() -> None:
     rows = np.random.default_rng(0).standard_normal((N, D))
     rows[:200] *= 100

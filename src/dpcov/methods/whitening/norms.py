@@ -297,6 +297,13 @@ class FineNorms:
         furthest = float(self._low[start]) if start > self._mode else 0.0
         return max(float(self._low[i - 1] * (self._low[i] / self._low[i - 1]) ** part), furthest)
 
+    def ends_at(self, radius: float) -> bool:
+        """Whether rows end there as at a cliff: next to none lie between it and sqrt 2 times as far."""
+        inside = (self._low >= 0.999 * radius / math.sqrt(2)) & (self._high <= 1.001 * radius)
+        beyond = (self._low >= 0.999 * radius) & (self._high <= 1.001 * math.sqrt(2) * radius)
+        at_most = max(float(self._counts[beyond].sum()), 0.0) + _CLEAR * self.window_sigma
+        return float(self._counts[inside].sum()) > _STEEP * at_most
+
     def lost_inside(self, places: Vector, radius: float) -> Vector:
         """Return what clipping at each of `places` takes from the squares of the rows within `radius`.
 

@@ -123,7 +123,9 @@ def wrap(run: Run, settled: Settled) -> Region:
         around = _noise_of(run.d, told, ())
         if not lost and (not wider or _noise_of(run.d, grown.radius, grown.stretches) <= around):
             return replace(grown, far_rows=far_rows)
-    radius = cheapest_radius(histogram, told, noise, agreement.expected(rank), without_law=white.far)
+    # Where rows end as at a cliff, they follow no law, and none is missed: looks before had wider bins.
+    before = 0.0 if histogram.ends_at(told) else white.far
+    radius = cheapest_radius(histogram, told, noise, agreement.expected(rank), without_law=before)
     return Region(radius, (Tail(histogram, radius, rank),), agreement=agreement, far_rows=far_rows)
 
 
