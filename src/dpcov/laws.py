@@ -46,9 +46,9 @@ KEPT_NEAR, KEPT_FAR = 0.99, 0.93
 """Which part of the squared radius is left of a row beyond it, and of one far beyond. With less than all of
 it, rows can be counted at no cost: a part k leaves a count noise of ``1 / sqrt(2 k (1 - k) rho)`` rows, here
 7.1 and 2.8 over sqrt(rho) (``methods/whitening/queries/clipped.md``). Near rows are many, and a hundredth of
-them is hardly missed; with 0.99 their count is as precise as one for 1% of the budget. What is claimed rests
-on the far ones, which have lost more than half of their squares already. Room for rounding takes a
-little more: 1e-4 at most, or up to 0.01 from 10^9 units of 100 columns on."""
+them is hardly missed; with 0.99 their count is about as precise as one for 1% of the budget. What is claimed
+rests on the far ones, which have lost more than half of their squares already. Room for rounding takes a
+little more: 1e-4 at most for rows, and up to 0.01 for 10^9 units of 100 columns."""
 
 _LIGHT = 1e-9
 
