@@ -72,7 +72,7 @@ def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
 
 def test_the_kernel_can_be_read_in_one_sitting() -> None:
     sources = [*files("core"), *(ROOT / "core").rglob("*.c")]
-    assert sum(len(path.read_text().splitlines()) for path in sources) <= 3000
+    assert sum(len(path.read_text().splitlines()) for path in sources) <= 3100
 
 
 @pytest.mark.parametrize("path", files("methods/whitening/queries"), ids=place)

@@ -21,6 +21,7 @@ from dpcov.core import (
     Clipping,
     Curator,
     Gram,
+    HeldRows,
     OSEntropy,
     PrivacyCost,
     RowTask,
@@ -121,6 +122,10 @@ def test_nothing_random_travels_to_workers() -> None:
             total = source.scan(task)
             seen.append(total.tobytes())
             return total
+
+        def hold(self, positions: NDArray[np.int64], report: object = None) -> HeldRows:
+            del report
+            return source.hold(positions)
 
     curator = Curator(Watching(), Budget(PrivacyCost(Fraction(10))), OSEntropy())
     told = {ask(curator) for _ in range(2)}

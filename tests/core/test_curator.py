@@ -24,11 +24,12 @@ from dpcov.core import (
     Report,
     RowsBeyond,
     RowTask,
+    SeededBits,
     sampled_rows,
 )
 from dpcov.maps import identity_map, integer_map
 from dpcov.paper.queries import Agreement
-from dpcov.sources import ArraySource
+from dpcov.sources import ArraySource, Grouping, open_source
 
 GRID = LogNormGrid(lowest=-10, highest=10, halves=1)
 
@@ -146,7 +147,7 @@ def test_seeded_answers_are_marked_and_repeat_and_others_do_not() -> None:
 def test_a_sampled_scan_reads_one_row_in_so_many(every: int) -> None:
     rows = gaussian_rows(20_500, 2)
     answer = curator(rows, rho=10**9)[0].ask(
-        NormHistogram(identity_map(2), GRID, 10**9, purpose="", every=every)
+        NormHistogram(identity_map(2), GRID, 10**7, purpose="", every=every)
     )
     # Noise of variance 1e-9 is zero but once in 10^200,000,000.
     assert answer.counts.sum() == answer.n_rows == sampled_rows(len(rows), every) == -(-20_500 // every)
@@ -243,3 +244,73 @@ def test_a_failed_scan_leaves_no_counts_behind() -> None:
     assert subject.ask(RowsBeyond(first, GRID, 20, 10**5, purpose="")).count == expected
     source.broken = False
     assert subject.ask(RowsBeyond(second, GRID, 20, 10**5, purpose="")).count > expected
+
+
+def exact(subject: Curator, every: int, radius: float = 50.0) -> NDArray[np.float64]:
+    """The mean of a sample's squares of one column, with next to no noise."""
+    clipping = Clipping(identity_map(1), radius)
+    return subject.ask(Gram(clipping, 10**7, purpose="", every=every)).mean()
+
+
+def test_queries_that_look_at_no_more_rows_share_the_sample_that_is_held() -> None:
+    rows = np.arange(1.0, 1001)[:, None] / 20
+    subject, source = curator(rows, rho=10**9)
+    subject.hold(200)
+    first = exact(subject, 5)
+    assert source.scans == 1
+    # The same rows again, asked in other words, and half of them: the table is not scanned for either.
+    assert exact(subject, 5, 51.0) == pytest.approx(first, rel=1e-4)
+    half = exact(subject, 10)
+    assert source.scans == 1
+    assert half != pytest.approx(first, rel=1e-4)
+    # A sum over half of the sample is one over rows of it: the other half has squares, too.
+    assert 0 < 100 * half[0, 0] < 200 * first[0, 0]
+    # More rows than are held need a sample of their own, and a new one each time.
+    larger = [exact(subject, 4)[0, 0] for _ in range(2)]
+    assert source.scans == 3
+    assert larger[0] != pytest.approx(larger[1], rel=1e-4)
+    assert exact(subject, 1)[0, 0] == pytest.approx((rows**2).mean(), rel=1e-4)
+
+
+def test_samples_of_several_lengths_and_all_rows_may_be_asked_for_together() -> None:
+    rows = np.arange(1.0, 1001)[:, None] / 20
+    subject, source = curator(rows, rho=10**9)
+    subject.hold(200)
+    queries = [Gram(Clipping(identity_map(1), 50.0), 10**7, purpose="", every=k) for k in (5, 1, 10, 5, 3)]
+    answers = [float(answer.mean()[0, 0]) for answer in subject.ask(*queries)]
+    assert [answer.n_rows for answer in subject.ask(*queries)] == [200, 1000, 100, 200, 334]
+    # One scan to hold the sample, and one each time for all rows and those of a sample of its own.
+    assert source.scans == 3
+    assert answers[0] == pytest.approx(answers[3], rel=1e-4)
+    assert answers[0] == pytest.approx(exact(subject, 5)[0, 0], rel=1e-4)
+    assert answers[1] == pytest.approx((rows**2).mean(), rel=1e-4)
+    assert answers[2] == pytest.approx(exact(subject, 10)[0, 0], rel=1e-4)
+
+
+def test_what_is_held_is_the_first_rows_in_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = np.random.default_rng(4).permutation(1000)[:200]
+    monkeypatch.setattr("dpcov.core.curator.random_order", lambda *arguments: order[: arguments[-1]])
+    rows = np.arange(1.0, 1001)[:, None] / 20
+    subject, _ = curator(rows, rho=10**9)
+    subject.hold(200)
+    for every in (5, 10, 40):
+        expected = (rows[order[: 1000 // every]] ** 2).mean()
+        assert exact(subject, every)[0, 0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_nothing_is_read_or_charged_before_a_sample_is_asked_for() -> None:
+    subject, source = curator(gaussian_rows(1000, 1), rho=1)
+    subject.hold(10**9)
+    subject.hold(500)
+    assert source.scans == 0
+    assert subject.remaining.rho == 1
+    with pytest.raises(ArgumentError, match="n_rows"):
+        subject.hold(0)
+
+
+def test_units_are_not_held() -> None:
+    grouped = open_source(np.arange(12.0)[:, None], None, Grouping(np.repeat(np.arange(6), 2)))
+    subject = Curator(grouped, Budget(PrivacyCost(Fraction(10**9))), SeededBits(np.random.default_rng(0)))
+    subject.hold(3)
+    assert subject._sample_rows == 0
+    assert subject.ask(Gram(Clipping(identity_map(1), 20.0), 10**7, purpose="", every=2)).n_rows == 3

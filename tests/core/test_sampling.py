@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpcov.core.entropy import SeededBits
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries import sample
 from dpcov.core.queries.gram import GramTask
-from dpcov.core.queries.sample import SampledTask, random_positions, sampled_rows
+from dpcov.core.queries.sample import SampledTask, random_order, random_positions, sampled_rows
 from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
@@ -39,6 +39,36 @@ def test_every_set_of_positions_is_equally_likely(
     draws = np.random.default_rng(0).integers(0, 6, (10_000, 9))
     skewed = Counter(tuple(sorted(set(draw))[:3]) for draw in draws.tolist())
     assert sum((skewed.get(key, 0) - expected) ** 2 / expected for key in counts) > 60
+
+
+@pytest.mark.parametrize("many", [8, 1], ids=["marked", "sorted"])
+def test_every_order_of_positions_is_equally_likely(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "_MANY_TIMES", many)
+    bits = SeededBits(np.random.default_rng(0))
+    counts = Counter(tuple(random_order(bits, 5, 3).tolist()) for _ in range(12_000))
+    assert set(counts) == set(permutations(range(5), 3))
+    expected = 200.0
+
+    def squares(found: Counter[tuple[int, ...]]) -> float:
+        return sum((found.get(key, 0) - expected) ** 2 / expected for key in counts)
+
+    # Chi-square with 59 degrees of freedom exceeds 125 once in 500,000 seeds; the seed is fixed.
+    assert squares(counts) < 125
+    # The same test rejects a random set whose order is not quite random: first and last are exchanged if that
+    # brings the smaller one to the front, once in eight times.
+    rng = np.random.default_rng(1)
+    skewed: Counter[tuple[int, ...]] = Counter()
+    for key in counts.elements():
+        turned = key[::-1] if key[0] > key[-1] and rng.random() < 1 / 8 else key
+        skewed[turned] += 1
+    assert squares(skewed) > 125
+
+
+@given(st.integers(1, 3000), st.integers(1, 60))
+def test_an_order_has_distinct_positions_and_as_many_as_asked(n_rows: int, every: int) -> None:
+    order = random_order(SeededBits(np.random.default_rng(1)), n_rows, sampled_rows(n_rows, every))
+    assert len(order) == len(set(order.tolist())) == -(-n_rows // every)
+    assert 0 <= order.min() <= order.max() < n_rows
 
 
 @given(st.integers(1, 5000), st.integers(1, 200))

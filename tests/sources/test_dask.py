@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from helpers.held_rows import check_held
 from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import ArgumentError, RowTask, SourceChangedError, SourceError
 from dpcov.sources import open_source
+from dpcov.sources.dask import DaskSource
 
 NAMES = ["a", "b", "c"]
 
@@ -67,6 +69,7 @@ def test_partitions_give_the_same_bits_as_the_array(
     assert (source.n_rows, source.columns) == (5000, ("a", "b", "c"))
     for task in tasks.values():
         assert (source.scan(task) == expected.scan(task)).all()
+    check_held(source, table, tasks["all"])
 
 
 def test_a_cluster_of_processes_gives_the_same_bits(
@@ -83,6 +86,31 @@ def test_a_cluster_of_processes_gives_the_same_bits(
     source = open_source(pieces(table), NAMES)
     for task in tasks.values():
         assert (source.scan(task) == open_source(table).scan(task)).all()
+    check_held(source, table, tasks["all"])
+
+
+def test_rows_that_a_worker_lost_are_not_read_in_another_order(
+    table: NDArray[np.float64], tasks: dict[str, RowTask], client: Client
+) -> None:
+    source = open_source(COLLECTIONS["array-7"](table), NAMES)
+    held = source.hold(np.arange(0, 5000, 7))
+    before = held.scan(tasks["all"], 700)
+    assert (held.scan(tasks["all"], 700) == before).all()
+    # Dask computes the part of a worker that dies again, perhaps from rows that now come in another order.
+    for process in client.run(os.getpid).values():
+        os.kill(process, signal.SIGKILL)
+    with pytest.raises(SourceChangedError, match="lost its part of the sample"):
+        held.scan(tasks["all"], 700)
+
+
+def test_a_partition_that_cannot_be_held_is_told_by_a_public_word(
+    table: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_source(pieces(table), NAMES)
+    assert isinstance(source, DaskSource)
+    monkeypatch.setattr(source, "_lengths", [1, 0, 700, 1347, 2951, 1])
+    with dask.config.set(scheduler="threads"), pytest.raises(SourceChangedError, match="number of rows"):
+        source.hold(np.arange(0, 5000, 7))
 
 
 def test_a_worker_killed_in_a_scan_changes_no_bit_and_no_charge(

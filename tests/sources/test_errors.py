@@ -20,8 +20,9 @@ from dpcov.core.queries.sample import SampledTask
 from dpcov.core.units import Units
 from dpcov.paper.queries.shrinking import ShrinkingMemory
 from dpcov.rivals.queries.unvetted.stable_moment import CollectTask
-from dpcov.sources import _remote, arrays, arrow, csv_files, open_source
-from dpcov.sources._remote import Partial
+from dpcov.sources import _held, _remote, arrays, arrow, csv_files, open_source
+from dpcov.sources._held import Chosen, CopyRows, HeldPart
+from dpcov.sources._remote import Held, Partial
 from dpcov.sources._scan import Piece
 from dpcov.sources.arrays import ArraySource
 from dpcov.sources.csv_records import Records
@@ -53,11 +54,11 @@ class FailingTask(RowTask):
         return _Failing()
 
 
-def check(data: Any, task: RowTask, caught: type[DpcovError] = SourceError) -> None:
+def check(data: Any, task: RowTask | None, caught: type[DpcovError] = SourceError) -> None:
     with dask.config.set(scheduler="synchronous"):
         source = open_source(data, NAMES)
         with pytest.raises(caught, match=r"\(ValueError\)|: ValueError") as raised:
-            source.scan(task)
+            source.hold(np.arange(100)) if task is None else source.scan(task)
     everything = [repr((one.args, getattr(one, "__notes__", []))) for one in chain(raised.value)]
     everything += traceback.format_exception(raised.value)
     assert not [text for text in everything if "91234" in text]
@@ -81,6 +82,31 @@ def test_no_error_of_a_reader_is_kept(kind: type, tmp_path: Path, monkeypatch: p
 def test_no_error_of_an_engine_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_remote, "run", quote_a_value)
     check(TABLES[DaskSource](ROWS, tmp_path), FailingTask())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_no_error_of_holding_rows_is_kept(
+    kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_held, "copy_rows", quote_a_value)
+    check(TABLES[kind](ROWS, tmp_path), None)
+
+
+def test_no_error_of_an_engine_that_holds_rows_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("hold", "join", "without_rows"):
+        with monkeypatch.context() as patch:
+            patch.setattr(_remote, name, quote_a_value)
+            check(TABLES[DaskSource](ROWS, tmp_path), None)
+
+
+def test_what_is_held_and_cannot_be_put_together_raises_nothing_that_an_engine_could_log() -> None:
+    parts = [HeldPart(np.full((1, width), 91234.0), np.zeros(1, dtype=np.int64)) for width in (1, 2)]
+    held = _remote.join([Held("", part) for part in parts])
+    assert (held.part, held.problem) == (None, "ValueError.")
+    found = _remote.run_held(Held("", parts[0]), "", 1, b"91234")
+    assert (found.total, found.problem) == (None, "UnpicklingError.")
 
 
 def test_no_error_of_opening_is_kept(tmp_path: Path) -> None:
@@ -111,6 +137,11 @@ def test_partial_sums_that_cannot_be_added_raise_nothing_that_an_engine_could_lo
         CollectTask(1, 1, constant=False),
         CollectTask(1, 1, constant=False).worker(),
         ArraySource(np.full((1, 1), 91234.0)),
+        ArraySource(np.full((1, 1), 91234.0)).hold(np.zeros(1, dtype=np.int64)),
+        Chosen(np.array([91234]), np.array([91234])),
+        HeldPart(np.full((1, 1), 91234.0), np.array([91234])),
+        Held("", HeldPart(np.full((1, 1), 91234.0), np.array([91234]))),
+        CopyRows(np.array([0]), 1, 1),
     ],
     ids=lambda holder: type(holder).__name__,
 )

@@ -19,6 +19,7 @@ import pyarrow.feather as pa_feather
 import pyarrow.ipc as pa_ipc
 import pyarrow.parquet as pq
 import pytest
+from helpers.held_rows import check_held
 from helpers.replay import chain
 from numpy.typing import NDArray
 
@@ -137,6 +138,7 @@ def test_every_source_gives_the_same_bits_as_the_array(
     assert source.n_rows == N_ROWS
     for task in tasks.values():
         assert (source.scan(task) == expected.scan(task)).all()
+    check_held(source, table, tasks["all"])
     swapped = open_source(make(arrow_table(table), tmp_path), ["c", "a", "b"])
     whole = tasks["all"]
     assert (swapped.scan(whole) == open_source(table[:, [2, 0, 1]]).scan(whole)).all()

@@ -14,11 +14,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from helpers.cut_tables import NAMES, OTHER, ROWS, TABLES, Rows
-from helpers.replay import compare
+from helpers.replay import Tape, compare, observe
 
 import dpcov
 from dpcov.core import Source
-from dpcov.sources import csv_records, open_source
+from dpcov.methods.whitening import constants
+from dpcov.sources import ArraySource, FrameSource, csv_records, open_source
 from dpcov.sources._table import Table
 from dpcov.sources.dask import DaskSource
 from dpcov.sources.grouped import GroupedTable
@@ -51,6 +52,28 @@ def test_no_cut_of_a_table_shows(kind: type, tmp_path: Path, monkeypatch: pytest
 
     with dask.config.set(scheduler="synchronous"):
         assert compare(released(ROWS, tmp_path / "one"), released(OTHER, tmp_path / "other")) == []
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_no_cut_of_a_table_shows_where_a_sample_is_held(
+    kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_records, "BLOCK_BYTES", 1000)
+    for name, rows in (("STEERING_ROWS", 200), ("QUICK_ROWS", 150), ("SAMPLED_ROWS", 100)):
+        monkeypatch.setattr(constants, name, rows)
+
+    def released(rows: Rows, folder: Path) -> Callable[[], Any]:
+        folder.mkdir()
+        data = TABLES[kind](rows, folder)
+        return lambda: repr(dpcov.release(data, rho=10, columns=NAMES))
+
+    with dask.config.set(scheduler="synchronous"):
+        one, other = released(ROWS, tmp_path / "one"), released(OTHER, tmp_path / "other")
+        assert "a sample of the rows: None" in observe(one, Tape())["progress"] or kind in (
+            ArraySource,
+            FrameSource,
+        )
+        assert compare(one, other) == []
 
 
 def visits(own: int) -> pd.DataFrame:

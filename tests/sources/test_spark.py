@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.held_rows import check_held
 from helpers.replay import chain, compare
 from helpers.typed_tables import gram
 from numpy.typing import NDArray
@@ -81,6 +82,7 @@ def test_a_release_gives_the_same_bits_as_the_array(
     assert (source.n_rows, source.columns) == (5000, ("a", "b", "c"))
     # All tasks in one scan.
     assert (source.scan(tasks["joint"]) == open_source(table).scan(tasks["joint"])).all()
+    check_held(source, table, tasks["all"])
     # The default method would scan the table many times, each time alike.
     options: dict[str, Any] = {"rho": 1, "columns": NAMES, "method": "gaussian", "radius": 50.0}
     expected = dpcov.release(table, rng=np.random.default_rng(5), **options)
@@ -108,6 +110,45 @@ def test_the_entries_of_every_partition_are_added_on_the_cluster(
         source.scan(tasks["all"])
     # One 4 by 4 matrix, and the five numbers of rows.
     assert collected == [16 + 5]
+
+
+def test_rows_that_are_held_stay_on_the_cluster(
+    spark: SparkSession,
+    table: NDArray[np.float64],
+    tasks: dict[str, RowTask],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = open_source(frame(spark, table, 5), NAMES)
+    assert isinstance(source, SparkSource)
+    kind = type(source._data)
+    collect = kind.toArrow
+    collected: list[int] = []
+
+    def counting(self: Any) -> pa.Table:
+        found = collect(self)
+        collected.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(kind, "toArrow", counting)
+    held = source.hold(np.arange(0, 5000, 7))
+    assert collected == []
+    held.scan(tasks["all"], 600)
+    # One 4 by 4 matrix, and the number of rows.
+    assert collected == [16 + 1]
+
+
+def test_a_partition_that_lost_rows_is_not_held(
+    spark: SparkSession,
+    table: NDArray[np.float64],
+    tasks: dict[str, RowTask],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = open_source(frame(spark, table, 2), NAMES)
+    assert isinstance(source, SparkSource)
+    monkeypatch.setattr(source, "_lengths", {0: 2500, 1: 2501})
+    held = source.hold(np.arange(0, 5000, 7))
+    with pytest.raises(SourceChangedError, match="number of rows"):
+        held.scan(tasks["all"], 600)
 
 
 def test_a_task_that_fails_once_changes_no_bit_and_no_charge(

@@ -16,11 +16,11 @@ from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule
 from dpcov.core.queries.histogram import LogNormGrid, NoisyCount, NoisyCounts, NormHistogram, RowsBeyond
 from dpcov.core.queries.sample import sampled_rows
 from dpcov.core.query import Query
-from dpcov.core.tasks import Report, RowTask, RowWorker, Source
+from dpcov.core.tasks import HeldRows, Report, RowTask, RowWorker, Source
 
 __all__ = [
     "ArgumentError", "ArtefactError", "BitSource", "Block", "Budget", "BudgetError", "Charge", "Clipping",
-    "Curator", "DpcovError", "ExactnessError", "Gram", "LatticeMap", "LedgerError", "LogNormGrid",
+    "Curator", "DpcovError", "ExactnessError", "Gram", "HeldRows", "LatticeMap", "LedgerError", "LogNormGrid",
     "MissingExtraError", "NoAnswerError", "NoisyCount", "NoisyCounts", "NoisyGram", "NormHistogram",
     "Number", "OSEntropy", "PrivacyCost", "Query", "Receipt", "Report", "RowTask", "RowWorker",
     "RowsBeyond", "Rule", "SeededBits", "Source", "SourceChangedError", "SourceError", "UnresolvedError",

@@ -17,8 +17,9 @@ from dpcov.core.budget import Budget, PrivacyCost, Receipt
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError
 from dpcov.core.queries.joint import JointTask
-from dpcov.core.query import Query, Table, check_query
-from dpcov.core.tasks import Report, RowTask, Source
+from dpcov.core.queries.sample import SampledTask, random_order, random_positions, sampled_rows
+from dpcov.core.query import Query, Table, check_query, whole_number
+from dpcov.core.tasks import HeldRows, Report, RowTask, Source
 
 Progress = Callable[[str, int | None], AbstractContextManager[Report | None]]
 """Called before a scan with its purpose, and its number of rows if they are reported; gives what is told."""
@@ -88,7 +89,9 @@ class Curator:
             in_memory=source.in_memory,
             grouped=source.grouped,
         )
-        self._last: tuple[RowTask, NDArray[np.int64]] | None = None
+        self._sample_rows = 0
+        self._sample: HeldRows | None = None
+        self._last: tuple[tuple[RowTask, int], NDArray[np.int64]] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -129,6 +132,20 @@ class Curator:
         """Return everything that was charged so far."""
         return self._budget.receipt(private=self._bits.private)
 
+    def hold(self, n_rows: int) -> None:
+        """Let queries that look at a sample of at most so many rows share one, drawn for the first of them.
+
+        It stays where the rows are, in random order. Each query reads as many of its first rows as it looks
+        at. Units of several rows, whose lengths are not public, are not held.
+
+        Notes
+        -----
+        *Formal guarantee.* Nothing is answered, and nothing is charged. What queries cost does not change
+        (``order.md``).
+        """
+        if self._sample is None and not self.grouped:
+            self._sample_rows = min(whole_number(n_rows, "n_rows"), self.n_rows)
+
     @overload
     def ask(self, query: Query[A], /) -> A: ...
     @overload
@@ -166,28 +183,57 @@ class Curator:
             check_query(query, self._table)
         self._budget.charge(*(charge for query in queries for charge in query.charges))
         tasks = [query.task(self._table, self._bits) for query in queries]
+        counts = [sampled_rows(self.n_rows, getattr(query, "every", 1)) for query in queries]
         purpose = " and ".join(dict.fromkeys(query.purpose for query in queries))
         answers = tuple(
             query.answer(exact, self._table, self._bits)
-            for query, exact in zip(queries, self._scan(tasks, purpose), strict=True)
+            for query, exact in zip(queries, self._scan(tasks, counts, purpose), strict=True)
         )
         return answers[0] if len(answers) == 1 else answers
 
-    def _scan(self, tasks: Sequence[RowTask], purpose: str) -> list[NDArray[np.int64]]:
-        """Return the exact total of every task, from one scan of the rows.
+    def _scan(self, tasks: Sequence[RowTask], counts: Sequence[int], purpose: str) -> list[NDArray[np.int64]]:
+        """Return the exact total of every task over so many rows each, from one scan of the rows.
 
-        A task that equals the last one has the same total, bit for bit, and is not scanned again.
+        Tasks that read rows of the sample that is held share a scan of these instead. One that equals the
+        last and reads the same rows has the same total, bit for bit, and is not scanned again.
         """
-        last = self._last
-        if last is not None and list(tasks) == [last[0]]:
-            return [last[1]]
+        asked = list(zip(tasks, counts, strict=True))
+        if self._last is not None and asked == [self._last[0]]:
+            return [self._last[1]]
+        found: dict[tuple[RowTask, int], NDArray[np.int64]] = {}
         # Equal tasks, such as two counts in one grid, have one total.
-        joint = JointTask(tuple(dict.fromkeys(tasks)))
-        # Elsewhere the cut may depend on rows, and how far a scan is with it (order.md).
-        with self._progress(purpose, self.n_rows if self._source.in_memory else None) as report:
-            total = self._source.scan(joint if len(joint.tasks) > 1 else tasks[0], report)
-        found = dict(zip(joint.tasks, joint.split(total), strict=True))
-        totals = [found[task] for task in tasks]
-        if totals[-1].size <= _LARGEST_KEPT_TOTAL:
-            self._last = tasks[-1], totals[-1]
-        return totals
+        for held in dict.fromkeys(map(self._held_of, counts)):
+            some = [pair for pair in dict.fromkeys(asked) if self._held_of(pair[1]) == held]
+            joint = JointTask(tuple(task if held else self._sampled(task, count) for task, count in some))
+            total = self._total_of(joint if len(some) > 1 else joint.tasks[0], held, purpose)
+            found |= zip(some, joint.split(total), strict=True)
+        again = counts[-1] == self.n_rows or self._held_of(counts[-1])
+        if again and found[asked[-1]].size <= _LARGEST_KEPT_TOTAL:
+            self._last = asked[-1], found[asked[-1]]
+        return [found[pair] for pair in asked]
+
+    def _total_of(self, task: RowTask, held: int, purpose: str) -> NDArray[np.int64]:
+        """Return the total over so many rows that are held; over all rows if that is 0."""
+        if not held:
+            with self._progress(purpose, self._reported(self.n_rows)) as report:
+                return self._source.scan(task, report)
+        if self._sample is None:
+            order = random_order(self._bits, self.n_rows, self._sample_rows)
+            with self._progress("a sample of the rows", self._reported(self.n_rows)) as report:
+                self._sample = self._source.hold(order, report)
+        with self._progress(purpose, self._reported(held)) as report:
+            return self._sample.scan(task, held, report)
+
+    def _held_of(self, count: int) -> int:
+        """Return how many rows that are held a task over so many reads: all of them, or none."""
+        return count if count < self.n_rows and count <= self._sample_rows else 0
+
+    def _sampled(self, task: RowTask, count: int) -> RowTask:
+        """Return a task for a new sample of so many rows; for all of them, the task itself."""
+        if count == self.n_rows:
+            return task
+        return SampledTask(task, random_positions(self._bits, self.n_rows, count))
+
+    def _reported(self, n_rows: int) -> int | None:
+        """Return so many rows if they are reported: elsewhere the cut may depend on them (``order.md``)."""
+        return n_rows if self._source.in_memory else None

@@ -95,6 +95,9 @@ class Query(Protocol[Answer_co]):
 
     `check`, `charges` and every error are functions of public numbers: what the rows are decides nothing that
     can be seen but the answer.
+
+    With a public ``every = k`` of its own, it is asked about a random sample of one row in k, whose task then
+    sees those rows alone.
     """
 
     @property
@@ -109,7 +112,7 @@ class Query(Protocol[Answer_co]):
         """Raise an `ArgumentError` if it cannot be asked about a table of this public shape."""
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
-        """Return what to add up over the rows; samples and groups are drawn here, without a look at them."""
+        """Return what to add up over the rows; groups are drawn here, without a look at them."""
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> Answer_co:
         """Add noise to the exact integers."""

@@ -64,6 +64,13 @@ class RowTask(Protocol):
         return self
 
 
+class HeldRows(Protocol):
+    """Some rows of a source, in an order of their own, which stay where its rows are."""
+
+    def scan(self, task: RowTask, n_rows: int, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task`, which must not look at positions, over the first `n_rows` of them; return the total."""
+
+
 class Source(Protocol):
     """A table whose rows stay where they are.
 
@@ -93,6 +100,9 @@ class Source(Protocol):
 
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over all rows or units, each once and under a position of its own; return the total."""
+
+    def hold(self, positions: NDArray[np.int64], report: Report | None = None) -> HeldRows:
+        """Keep the rows at these positions in one scan, in this order: later scans of them read the same."""
 
 
 def block_length(n_columns: int) -> int:

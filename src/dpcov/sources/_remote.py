@@ -7,8 +7,9 @@ arguments of the call, and these are rows.
 from __future__ import annotations
 
 import pickle
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import DpcovError, RowTask, SourceChangedError, SourceError
+from dpcov.sources._held import Chosen, CopyRows, HeldPart
 from dpcov.sources._scan import add_totals
+from dpcov.sources._table import Table
 from dpcov.sources.arrays import ArraySource, FrameSource
 from dpcov.sources.encoding import Encoding
 from dpcov.sources.encoding.ids import find_ids
@@ -74,10 +77,69 @@ def run(part: Any, encoding: Encoding, n_rows: int, packed: bytes, notes: NDArra
             return Partial(0, None, changed=True)
         if n_rows == 0:
             return Partial(0, task.worker().total())
-        if isinstance(part, np.ndarray):
-            return Partial(n_rows, ArraySource(part, encoding, threads=1).scan(task))
-        frame = nw.from_native(part, eager_only=True)
-        return Partial(n_rows, FrameSource(frame, encoding, threads=1).scan(task))
+        return Partial(n_rows, _open(part, encoding).scan(task))
+    except Exception as error:  # noqa: BLE001  (never raise: see above)
+        return Partial(0, None, problem=_public(error))
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Rows that a worker keeps, with a word that nobody can guess; or a public word about what went wrong.
+
+    A cluster may lose them and compute them again, from rows that now lie in another order. The word is then
+    another one.
+    """
+
+    word: str
+    part: HeldPart | None = field(default=None, repr=False)
+    changed: bool = False
+    problem: str = ""
+
+    def without_rows(self) -> Held:
+        """Return all of it that leaves the worker."""
+        return replace(self, part=None)
+
+
+def hold(part: Any, encoding: Encoding, n_rows: int, chosen: Chosen) -> Held:
+    """Keep some rows of a partition: a numpy array, or some columns of a dataframe."""
+    word = secrets.token_hex()
+    try:
+        if len(part) != n_rows:
+            return Held(word, changed=True)
+        copied = CopyRows(chosen.rows, n_rows, len(encoding.columns))
+        if len(chosen.rows):
+            _open(part, encoding).scan(copied)
+        return Held(word, HeldPart(copied.rows, chosen.places))
+    except Exception as error:  # noqa: BLE001  (never raise: see above)
+        return Held(word, problem=_public(error))
+
+
+def join(held: Sequence[Held]) -> Held:
+    """Put together what is kept of several partitions."""
+    word = secrets.token_hex()
+    try:
+        parts = [some.part for some in held if some.part is not None]
+        if len(parts) < len(held):
+            return next(some for some in held if some.part is None)
+        places = np.concatenate([part.places for part in parts])
+        order = np.argsort(places)
+        rows = np.concatenate([part.rows for part in parts])
+        return Held(word, HeldPart(rows[order], places[order]))
+    except Exception as error:  # noqa: BLE001  (never raise: see above)
+        return Held(word, problem=_public(error))
+
+
+def without_rows(held: Held) -> Held:
+    """Return what leaves the worker."""
+    return held.without_rows()
+
+
+def run_held(held: Held, word: str, n_rows: int, packed: bytes) -> Partial:
+    """Run a packed task over those of the first `n_rows` rows that are kept here."""
+    try:
+        if held.part is None or held.word != word:
+            return Partial(0, None, changed=True)
+        return Partial(*held.part.scan(pickle.loads(packed), n_rows))  # noqa: S301  (packed by `pack`)
     except Exception as error:  # noqa: BLE001  (never raise: see above)
         return Partial(0, None, problem=_public(error))
 
@@ -116,10 +178,21 @@ def unwrap(partial: Partial, n_rows: int) -> NDArray[np.int64]:
         return partial.total
     if partial.problem:
         raise SourceError(f"the rows could not be read: {partial.problem}")
-    raise SourceChangedError(
+    raise changed()
+
+
+def changed() -> SourceChangedError:
+    """Return the error for a table that is not what it was."""
+    return SourceChangedError(
         "a partition has another number of rows or units than when the table was opened. Persist the "
         "table, or write it to files, if it is not computed the same way every time."
     )
+
+
+def _open(part: Any, encoding: Encoding) -> Table:
+    if isinstance(part, np.ndarray):
+        return ArraySource(part, encoding, threads=1)
+    return FrameSource(nw.from_native(part, eager_only=True), encoding, threads=1)
 
 
 def _public(error: Exception) -> str:

@@ -39,6 +39,24 @@ Stream = Callable[[], Iterator[Piece]]
 """Starts to read a part of a table, piece by piece."""
 
 
+_SPAN_ROWS = 1 << 15
+
+
+def spans(
+    n_rows: int, threads: int, task: RowTask | None, rows: Callable[[int, int], Sequence[Cells]]
+) -> list[Stream]:
+    """Return a table in memory as one stream, cut by public numbers; `rows` returns some of it."""
+    block_rows = 1 if task is None else task.block_rows
+    length = max(min(max(_SPAN_ROWS // block_rows, 1) * block_rows, -(-n_rows // threads)), 1)
+
+    def pieces() -> Iterator[Piece]:
+        for first in range(0, n_rows, length):
+            last = min(first + length, n_rows)
+            yield Piece(first, last - first, partial(rows, first, last))
+
+    return [pieces]
+
+
 def available_threads() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

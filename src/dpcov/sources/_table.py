@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Report, RowTask, Source, SourceError
+from dpcov.core import ArgumentError, HeldRows, Report, RowTask, Source, SourceError
+from dpcov.sources._held import CopyRows, HeldTable
 from dpcov.sources._scan import Stream, available_threads, scan_streams
 from dpcov.sources.encoding import Encoding
 
@@ -104,6 +105,12 @@ class Table(ABC):
             raise
         self._check_unchanged()
         return total
+
+    def hold(self, positions: NDArray[np.int64], report: Report | None = None) -> HeldRows:
+        """Keep the rows at these positions in the memory of this process, in this order."""
+        copied = CopyRows(positions, self._n_rows, len(self.columns))
+        self.scan(copied, report)
+        return HeldTable(copied.rows, self._threads)
 
     @property
     def threads(self) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,12 +14,10 @@ from numpy.typing import NDArray
 
 from dpcov._extras import require
 from dpcov.core import ArgumentError, RowTask
-from dpcov.sources._scan import Piece, Stream
+from dpcov.sources._scan import Stream, spans
 from dpcov.sources._table import Table
 from dpcov.sources.encoding import Cells, Columns, ColumnType, Encoding, declared, resolve
 from dpcov.sources.encoding.cells import series_cells
-
-_SPAN_ROWS = 1 << 15
 
 
 class _InMemory(Table):
@@ -32,16 +29,7 @@ class _InMemory(Table):
         return True
 
     def _streams(self, task: RowTask | None) -> Sequence[Stream]:
-        share = -(-self._n_rows // self._threads)
-        block_rows = 1 if task is None else task.block_rows
-        length = min(max(_SPAN_ROWS // block_rows, 1) * block_rows, share)
-
-        def pieces() -> Iterator[Piece]:
-            for first in range(0, self._n_rows, length):
-                last = min(first + length, self._n_rows)
-                yield Piece(first, last - first, partial(self._rows, first, last))
-
-        return [pieces]
+        return spans(self._n_rows, self._threads, task, self._rows)
 
     @abstractmethod
     def _rows(self, first: int, last: int) -> Sequence[Cells]:

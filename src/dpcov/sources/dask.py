@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dpcov._extras import require
 from dpcov.arrays import Array
-from dpcov.core import ArgumentError, Report, RowTask, SourceError
+from dpcov.core import ArgumentError, Report, RowTask, SourceChangedError, SourceError
 from dpcov.sources import _remote
+from dpcov.sources._held import choose
 from dpcov.sources._scan import quietly
 from dpcov.sources._table import check_shape
 from dpcov.sources.arrays import array_encoding, check_array, frame_encoding
@@ -28,6 +29,7 @@ from dpcov.sources.encoding.ids import find_ids
 from dpcov.sources.grouped import check_units
 
 _FAN_IN = 8
+_HELD_PARTS = 8  # so few that a scan of them takes little more than its rows do
 
 
 class DaskSource:
@@ -115,6 +117,61 @@ class DaskSource:
         total = _tree(leaves, self._dask.delayed(_remote.add, pure=False))
         (partial,) = quietly(lambda: self._dask.compute(total), _failed)
         return _remote.unwrap(partial, self.n_rows)
+
+    def hold(self, positions: NDArray[np.int64], report: Report | None = None) -> DaskHeldRows:
+        """Keep the rows at these positions on the workers, in few partitions."""
+        del report
+        hold = self._dask.delayed(_remote.hold, pure=False)
+        held = [
+            hold(part, self._encoding, length, chosen)
+            for part, length, chosen in zip(
+                self._parts, self._lengths, choose(positions, self._lengths), strict=True
+            )
+        ]
+        share = -(-len(held) // _HELD_PARTS)
+        join = self._dask.delayed(_remote.join, pure=False)
+        joined = [join(held[i : i + share]) for i in range(0, len(held), share)]
+        return DaskHeldRows(self._dask, quietly(lambda: self._dask.persist(*joined), _failed))
+
+
+class DaskHeldRows:
+    """Rows that workers keep.
+
+    Parameters
+    ----------
+    dask : module
+        Dask itself.
+    parts : sequence of Delayed
+        They are computed once. If one is lost, and computed again, scans are refused.
+    """
+
+    def __init__(self, dask: Any, parts: Sequence[Any]) -> None:
+        self._dask, self._parts = dask, parts
+        tell = dask.delayed(_remote.without_rows, pure=False)
+        (held,) = quietly(lambda: dask.compute([tell(part) for part in parts]), _failed)
+        for some in held:
+            if some.problem:
+                raise SourceError(f"the rows could not be read: {some.problem}")
+            if some.changed:
+                raise _remote.changed()
+        self._words = [some.word for some in held]
+
+    def scan(self, task: RowTask, n_rows: int, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task` over the first `n_rows` rows and add up the totals; nothing is reported."""
+        del report
+        packed = self._dask.delayed(_remote.keep, pure=False)(_remote.pack(task))
+        run = self._dask.delayed(_remote.run_held, pure=False)
+        leaves = [
+            run(part, word, n_rows, packed) for part, word in zip(self._parts, self._words, strict=True)
+        ]
+        total = _tree(leaves, self._dask.delayed(_remote.add, pure=False))
+        (partial,) = quietly(lambda: self._dask.compute(total), _failed)
+        if partial.changed:
+            raise SourceChangedError(
+                "a worker lost its part of the sample that steers the method, so that the rows would be read "
+                "in another order; what was spent so far is spent. Start again."
+            )
+        return _remote.unwrap(partial, n_rows)
 
 
 def _failed(kind: str) -> SourceError:

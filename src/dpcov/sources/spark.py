@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -25,6 +25,7 @@ from dpcov._extras import require
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Report, RowTask, SourceChangedError, SourceError
 from dpcov.sources import _remote
+from dpcov.sources._held import NONE_CHOSEN, Chosen, CopyRows, HeldPart, choose
 from dpcov.sources._scan import quietly, scan_streams
 from dpcov.sources._table import check_shape
 from dpcov.sources.arrays import frame_encoding
@@ -35,6 +36,9 @@ from dpcov.sources.grouped import check_units
 
 _SENT_AT_ONCE = 1 << 16
 _CHANGED = -1
+_HELD_COLUMNS = ("places", "numbers")
+_HELD_TOGETHER = 1 << 14
+_HELD_PARTS = 8  # so few that starting tasks takes little longer than their rows do
 _HINT = "is the session running, and dpcov installed on the workers?"
 
 
@@ -120,22 +124,24 @@ class SparkSource:
     def scan(self, task: RowTask, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over all partitions and add up their totals on the cluster; nothing is reported."""
         del report
-        functions = require("pyspark.sql.functions", "spark")
-        job = self._data.mapInArrow(self._runner(task), "cell bigint, value bigint")
-        sums = job.groupBy("cell").agg(functions.sum("value").alias("value"))
-        found = quietly(sums.toArrow, lambda kind: SourceError(f"the Spark job failed ({kind}); {_HINT}"))
-        cells, values = found["cell"].to_numpy(), found["value"].to_numpy()
-        self._check_rows(dict(zip(cells[cells < 0].tolist(), values[cells < 0].tolist(), strict=True)))
-        total = np.zeros_like(task.with_notes(np.empty(0, dtype=np.int64)).worker().total())
-        total.flat[cells[cells >= 0]] = values[cells >= 0]
+        counts, total = _add_up(self._data, self._runner(task), task)
+        if counts != {_Part(index).count_cell: rows for index, rows in self._lengths.items()}:
+            raise _changed()
         return total
 
-    def _check_rows(self, found: dict[int, int]) -> None:
-        if found != {_Part(index).count_cell: rows for index, rows in self._lengths.items()}:
-            raise SourceChangedError(
-                "a partition has another number of rows than when the table was opened. Cache the "
-                "table, or write it to files, if it is not computed the same way every time."
-            )
+    def hold(self, positions: NDArray[np.int64], report: Report | None = None) -> SparkHeldRows:
+        """Keep the rows at these positions on the executors, where nothing computes them again."""
+        del report
+        names, encoding = self._names, self._encoding
+        parts = dict(zip(self._lengths, choose(positions, list(self._lengths.values())), strict=True))
+        lengths = self._lengths
+
+        def hold(batches: Iterator[Any]) -> Iterator[Any]:
+            index = _partition()
+            return _hold(batches, names, encoding, lengths.get(index, 0), parts.get(index, NONE_CHOSEN))
+
+        held = self._data.mapInArrow(hold, "places binary, numbers binary")
+        return SparkHeldRows(quietly(held.localCheckpoint, _failed))
 
     def _runner(self, task: RowTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """Return the function that Spark sends to its workers, with all that it needs."""
@@ -153,6 +159,57 @@ class SparkSource:
         return run
 
 
+class SparkHeldRows:
+    """Rows that executors keep.
+
+    Parameters
+    ----------
+    held : pyspark.sql.DataFrame
+        Cut off from what it was computed from: if a part is lost, a scan fails.
+    """
+
+    def __init__(self, held: Any) -> None:
+        self._held = held.coalesce(_HELD_PARTS)
+
+    def scan(self, task: RowTask, n_rows: int, report: Report | None = None) -> NDArray[np.int64]:
+        """Run `task` over the first `n_rows` rows and add up the totals; nothing is reported."""
+        del report
+        packed = _remote.pack(task)
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            return _run_held(batches, n_rows, packed)
+
+        counts, total = _add_up(self._held, run, task)
+        if counts != {_HELD.count_cell: n_rows}:
+            raise _changed()
+        return total
+
+
+def _add_up(
+    data: Any, run: Callable[[Iterator[Any]], Iterator[Any]], task: RowTask
+) -> tuple[dict[int, int], NDArray[np.int64]]:
+    """Return how many rows there were, by the cells that count them, and the total of all partitions."""
+    functions = require("pyspark.sql.functions", "spark")
+    job = data.mapInArrow(run, "cell bigint, value bigint")
+    sums = job.groupBy("cell").agg(functions.sum("value").alias("value"))
+    found = quietly(sums.toArrow, _failed)
+    cells, values = found["cell"].to_numpy(), found["value"].to_numpy()
+    total = np.zeros_like(task.with_notes(np.empty(0, dtype=np.int64)).worker().total())
+    total.flat[cells[cells >= 0]] = values[cells >= 0]
+    return dict(zip(cells[cells < 0].tolist(), values[cells < 0].tolist(), strict=True)), total
+
+
+def _failed(kind: str) -> SourceError:
+    return SourceError(f"the Spark job failed ({kind}); {_HINT}")
+
+
+def _changed() -> SourceChangedError:
+    return SourceChangedError(
+        "a partition has another number of rows than when the table was opened. Cache the "
+        "table, or write it to files, if it is not computed the same way every time."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """What is known about a partition."""
@@ -165,6 +222,9 @@ class _Part:
     def count_cell(self) -> int:
         """The cell that holds its number of rows: below those of the total."""
         return -1 - self.index
+
+
+_HELD = _Part(0)
 
 
 def _column(data: Any, name: str) -> Any:
@@ -225,8 +285,56 @@ def _run(
     except SourceChangedError:
         yield _batch(cell=[part.count_cell], value=[_CHANGED])
         return
+    yield from _entries(part, total)
+
+
+def _entries(part: _Part, total: NDArray[np.int64]) -> Iterator[Any]:
+    """Return the number of rows of a partition and its total, cell by cell."""
     yield _batch(cell=[part.count_cell], value=[part.n_rows])
     values = total.ravel()
     for first in range(0, len(values), _SENT_AT_ONCE):
         some = values[first : first + _SENT_AT_ONCE]
         yield _batch(cell=np.arange(first, first + len(some)), value=some)
+
+
+def _hold(
+    batches: Iterator[Any], names: Sequence[str], encoding: Encoding, n_rows: int, chosen: Chosen
+) -> Iterator[Any]:
+    """Return some rows of one partition as bytes; none if it has not as many rows as it had."""
+    copied = CopyRows(chosen.rows, n_rows, len(encoding.columns))
+    streams = [lambda: pieces_of(batches, encoding, names=names)]
+    try:
+        quietly(
+            lambda: scan_streams(copied, streams, n_rows, encoding, threads=1),
+            lambda kind: SourceError(f"a partition could not be read ({kind})."),
+        )
+    except SourceChangedError:
+        return
+    arrow = require("pyarrow", "spark")
+    for first in range(0, len(chosen.places), _HELD_TOGETHER):
+        some = slice(first, first + _HELD_TOGETHER)
+        packed = [chosen.places[some].tobytes(), copied.rows[some].tobytes()]
+        arrays = [arrow.array([one], arrow.binary()) for one in packed]
+        yield arrow.RecordBatch.from_arrays(arrays, names=list(_HELD_COLUMNS))
+
+
+def _run_held(batches: Iterator[Any], n_rows: int, packed: bytes) -> Iterator[Any]:
+    """Run a task over the rows that are kept in one partition."""
+
+    def total_of_rows() -> tuple[int, NDArray[np.int64]]:
+        task: RowTask = pickle.loads(packed)  # noqa: S301  (packed by `pack`)
+        count, total = 0, task.worker().total()
+        for batch in batches:
+            for places, numbers in zip(
+                *(batch.column(name).to_pylist() for name in _HELD_COLUMNS), strict=True
+            ):
+                own = np.frombuffer(places, dtype=np.int64)
+                part = HeldPart(np.frombuffer(numbers).reshape(len(own), -1), own)
+                found, some = part.scan(task, n_rows)
+                count, total = count + found, total + some
+        return count, total
+
+    count, total = quietly(
+        total_of_rows, lambda kind: SourceError(f"a part of the sample could not be read ({kind}).")
+    )
+    yield from _entries(replace(_HELD, n_rows=count), total)

@@ -21,7 +21,7 @@ from dpcov.core.exact_blas import add_gram
 from dpcov.core.lattice import Lattice, LatticeMap, MappedRows, times_power
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.joint import MappedWorker
-from dpcov.core.queries.sample import sample_task, sampled_rows
+from dpcov.core.queries.sample import sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
@@ -173,10 +173,9 @@ class Gram(GaussianQuery):
         check_variance(self.variance(table.lattice), self.cost, "one Gram matrix")
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
-        """Return the exact Gram matrix of all rows, or of a sample."""
-        return sample_task(
-            GramTask(self.clipping, table.lattice, table.constant), table.n_rows, self.every, bits
-        )
+        """Return the exact Gram matrix of the rows."""
+        del bits
+        return GramTask(self.clipping, table.lattice, table.constant)
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyGram:
         """Add noise to the entries on and above the diagonal, which are mirrored, and to the trace."""

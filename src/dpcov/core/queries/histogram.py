@@ -18,7 +18,7 @@ from dpcov.core.errors import ArgumentError
 from dpcov.core.lattice import LatticeMap, MappedRows
 from dpcov.core.noise import rounded_gaussian, rounded_variance
 from dpcov.core.queries.joint import MappedWorker
-from dpcov.core.queries.sample import sample_task, sampled_rows
+from dpcov.core.queries.sample import sampled_rows
 from dpcov.core.query import GaussianQuery, Table, check_variance, whole_number
 from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
@@ -157,10 +157,9 @@ class NormHistogram(GaussianQuery):
         check_variance(self.variance, self.cost, "a histogram")
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
-        """Return the exact counts of all rows, or of a sample."""
-        return sample_task(
-            LogNormTask(self.lattice_map, self.grid, table.constant), table.n_rows, self.every, bits
-        )
+        """Return the exact counts of the rows."""
+        del bits
+        return LogNormTask(self.lattice_map, self.grid, table.constant)
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyCounts:
         """Add noise to every count, also to those of empty bins."""

@@ -18,6 +18,7 @@ from dpcov.core.units import Units
 _SAMPLED_BLOCK = 1 << 16
 _SPARSE = 64  # with more rows for each sampled one, marks for all cost more than sorting the sample
 _DRAWN_TOGETHER = 1 << 14  # in pieces that long, memory is used again instead of asked for anew
+_MANY_TIMES = 8  # with more rows for each drawn one, a place for all costs more than sorting the drawn ones
 _FEW_ROWS = 1 << 25  # of which half a word tells one: less than one in 128 is drawn in vain
 
 
@@ -45,6 +46,30 @@ def random_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int
     return np.flatnonzero(marked)
 
 
+def random_order(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int64]:
+    """Return `count` positions below `n_rows` in random order: every such sequence is equally likely.
+
+    Uniform positions are drawn one after another, and left out if they were drawn already. No position is
+    treated unlike another. So the first m of them, too, are any sequence of m with equal probability.
+    """
+    if n_rows > _MANY_TIMES * count:
+        chosen = np.empty(0, dtype=np.int64)
+        while len(chosen) < count:
+            chosen = np.append(chosen, _uniform_positions(bits, n_rows, count - len(chosen)))
+            chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
+        return chosen
+    places, parts, missing = np.full(n_rows, -1, dtype=np.int32), [], count
+    while missing:
+        drawn = _uniform_positions(bits, n_rows, missing)
+        drawn = drawn[places[drawn] < 0]
+        # Of a position that is drawn twice, one number stays.
+        numbers = np.arange(len(drawn), dtype=np.int32)
+        places[drawn] = numbers
+        parts.append(drawn[places[drawn] == numbers])
+        missing -= len(parts[-1])
+    return np.concatenate(parts)
+
+
 def _uniform_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int64]:
     """Return up to `count` independent positions, each uniform below `n_rows`."""
     words: NDArray[np.unsignedinteger] = bits.words(-(-count // 2) if n_rows <= _FEW_ROWS else count)
@@ -53,14 +78,6 @@ def _uniform_positions(bits: BitSource, n_rows: int, count: int) -> NDArray[np.i
     # Words beyond the last multiple of n_rows would make small positions likelier.
     last = 256**words.itemsize // n_rows * n_rows - 1
     return (words[words <= words.dtype.type(last)] % words.dtype.type(n_rows)).astype(np.int64)
-
-
-def sample_task(task: RowTask, n_rows: int, every: int, bits: BitSource) -> RowTask:
-    """Return `task` over one row in `every`, chosen at random; the task itself if that is all of them."""
-    if every == 1:
-        return task
-    # A new sample for every query: ``order.md`` says why.
-    return SampledTask(task, random_positions(bits, n_rows, sampled_rows(n_rows, every)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +143,9 @@ class _SampledWorker:
             self._rows = np.empty((len(block), self._capacity), order="F" if by_row else "C")
         while len(chosen):
             room = self._capacity - self._filled
-            self._take(block, chosen[:room])
+            now = chosen[:room]
+            copy_rows(block, now, self._rows[:, self._filled : self._filled + len(now)])
+            self._filled += len(now)
             chosen = chosen[room:]
             if self._filled == self._capacity:
                 self._flush()
@@ -137,19 +156,6 @@ class _SampledWorker:
             taken = block[:, own] if isinstance(block, np.ndarray) else [column[own] for column in block]
             self._worker.add(taken, 0, some)
 
-    def _take(self, block: Block, chosen: NDArray[np.int64]) -> None:
-        target = self._rows[:, self._filled : self._filled + len(chosen)]
-        with np.errstate(all="ignore"):
-            if isinstance(block, np.ndarray) and block.dtype == np.float64 and block.flags.f_contiguous:
-                # Whole rows at once; "clip" only spares a copy, as all positions lie inside.
-                np.take(block.T, chosen, axis=0, out=target.T, mode="clip")
-            elif isinstance(block, np.ndarray):
-                np.copyto(target.T, block.T[chosen], casting="unsafe")
-            else:
-                for place, column in zip(target, block, strict=True):
-                    np.copyto(place, column[chosen], casting="unsafe")
-        self._filled += len(chosen)
-
     def _flush(self) -> None:
         if self._filled:
             self._worker.add(self._rows[:, : self._filled], 0)
@@ -158,3 +164,17 @@ class _SampledWorker:
     def total(self) -> NDArray[np.int64]:
         self._flush()
         return self._worker.total()
+
+
+def copy_rows(block: Block, chosen: NDArray[np.int64], target: NDArray[np.float64]) -> None:
+    """Copy some rows of a block to `target`, which has a column for each, and a row for each column."""
+    # Warnings would tell about rows.
+    with np.errstate(all="ignore"):
+        if isinstance(block, np.ndarray) and block.dtype == np.float64 and block.flags.f_contiguous:
+            # Whole rows at once; "clip" only spares a copy, as all positions lie inside.
+            np.take(block.T, chosen, axis=0, out=target.T, mode="clip")
+        elif isinstance(block, np.ndarray):
+            np.copyto(target.T, block.T[chosen], casting="unsafe")
+        else:
+            for place, column in zip(target, block, strict=True):
+                np.copyto(place, column[chosen], casting="unsafe")

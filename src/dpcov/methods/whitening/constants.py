@@ -16,6 +16,10 @@ would miss. The rounds are then as good as in a table of so many rows."""
 SAMPLED_ROWS = 50_000
 """Rows that questions about single columns read of a longer table: their bulk is all that is looked for."""
 
+HELD_ENTRIES = 20_000_000
+"""A sample that is drawn once for all rounds, and kept, has at most so many numbers: 160 MB, which are
+`STEERING_ROWS` of 50 columns. Longer ones are drawn anew for every scan."""
+
 MOST_CENTRINGS = 6
 """Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""
 

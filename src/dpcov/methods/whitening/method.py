@@ -71,6 +71,7 @@ def estimate_whitening(
         raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
     told = Told.checked(m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
+    run.hold_sample()
     white = find_coordinates(run)
     if white is None:
         return release_nothing(run)

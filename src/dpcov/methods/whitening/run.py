@@ -20,6 +20,7 @@ from dpcov.core import (
     NoisyGram,
     NormHistogram,
     Rule,
+    sampled_rows,
 )
 from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
@@ -97,6 +98,15 @@ class Run:
     def every_column(self) -> int:
         """One row in so many is enough for rounds about single columns."""
         return max(1, self.n // c.SAMPLED_ROWS)
+
+    def hold_sample(self) -> None:
+        """Draw one sample for all rounds that read a part of the rows, as far as it can be kept."""
+        parts = [every for every in (self.every, self.every_quick, self.every_column) if every > 1]
+        fitting = [
+            rows for every in parts if (rows := sampled_rows(self.n, every)) * self.d <= c.HELD_ENTRIES
+        ]
+        if fitting:
+            self.curator.hold(max(fitting))
 
     @property
     def quick_look(self) -> float:

@@ -21,7 +21,7 @@ from dpcov.core.passes import round_rows
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.queries.histogram import LogNormTask
 from dpcov.core.queries.joint import JointTask, MappedWorker
-from dpcov.core.queries.sample import sample_task, sampled_rows
+from dpcov.core.queries.sample import sampled_rows
 from dpcov.core.query import Table, check_query, whole_number
 from dpcov.core.tasks import RowTask, RowWorker
 from dpcov.core.units import Units
@@ -104,12 +104,9 @@ class PerColumn(Generic[A]):
         """Return the exact totals of all columns' questions, one after another."""
         part = self._part(table)
         tasks = tuple(query.task(part, bits) for query in self.queries)
-        task: RowTask
         if all(map(_can_be_stacked, tasks)):
-            task = StackedTask(tasks, self.columns, part.constant)
-        else:
-            task = JointTask(tuple(map(ColumnTask, tasks, self.columns)))
-        return sample_task(task, table.n_rows, self.every, bits)
+            return StackedTask(tasks, self.columns, part.constant)
+        return JointTask(tuple(map(ColumnTask, tasks, self.columns)))
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> tuple[A, ...]:
         """Add each question's own noise to its own total."""
