@@ -122,9 +122,10 @@ def test_rows_are_seen_by_row_tasks_in_queries_and_by_sources_only(path: Path) -
 def test_the_curator_alone_holds_the_rows_charges_and_scans(path: Path) -> None:
     if place(path) == "core/curator.py":
         assert attribute_calls(path, "charge") == ["self._budget"]
-        assert attribute_calls(path, "scan") == ["self._source"]
+        assert sorted(attribute_calls(path, "scan")) == ["self._sample", "self._source"]
+        assert attribute_calls(path, "hold") == ["self._source"]
         return
-    held = {"_source", "_table"}
+    held = {"_source", "_table", "_sample"}
     touched = [node for node in ast.walk(parsed(path.read_text())) if isinstance(node, ast.Attribute)]
     assert not [node for node in touched if node.attr in held and "curator" in ast.unparse(node.value)]
     if place(path) == "ledger/budget.py":

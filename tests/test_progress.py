@@ -32,8 +32,9 @@ def test_a_bar_names_the_scan_its_purpose_and_the_rows(capfd: pytest.CaptureFixt
     result = dpcov.release(rows(), rho=1, progress=True)
     shown = capfd.readouterr().err
     *single, norms, tail, released = [charge.purpose for charge in result.receipt.charges]
-    # The two before the last are asked together: one scan.
-    for number, purpose in enumerate([*single, f"{norms} and {tail}", released], start=1):
+    # Rows are read for a sample first. The two before the last are asked together: one scan.
+    purposes = ["a sample of the rows", *single, f"{norms} and {tail}", released]
+    for number, purpose in enumerate(purposes, start=1):
         expected = find_method("whitening").scans or 0
         total = f" of about {expected}" if number <= expected else ""
         assert f"scan {number}{total}: {purpose}:" in shown

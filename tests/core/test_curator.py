@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.curators import curator, gaussian_rows
+from helpers.curators import CountingSource, curator, gaussian_rows
 from numpy.typing import NDArray
 
 from dpcov.core import (
@@ -298,6 +298,28 @@ def test_what_is_held_is_the_first_rows_in_random_order(monkeypatch: pytest.Monk
         assert exact(subject, every)[0, 0] == pytest.approx(expected, rel=1e-4)
 
 
+class Elsewhere(CountingSource):
+    """Rows that do not lie in memory."""
+
+    in_memory = False
+
+
+@pytest.mark.parametrize("kind", [CountingSource, Elsewhere])
+def test_a_table_that_is_held_as_a_whole_is_read_once_and_gives_the_same_bits(
+    kind: type[CountingSource],
+) -> None:
+    rows = gaussian_rows(1000, 2)
+    queries = [Gram(Clipping(identity_map(2), 3.0), 1, purpose="", every=k) for k in (1, 5, 10, 1, 5)]
+    answers, sources = [], [CountingSource(rows), kind(rows)]
+    for source, whole in zip(sources, (False, True), strict=True):
+        subject = Curator(source, Budget(PrivacyCost(Fraction(9))), SeededBits(np.random.default_rng(0)))
+        subject.hold(200, whole=whole)
+        answers.append([subject.ask(query).integers for query in queries])
+    assert (np.array(answers[0]) == np.array(answers[1])).all()
+    # To hold the sample, and for each of the two that read all rows.
+    assert [source.scans for source in sources] == [3, 1 if kind is Elsewhere else 3]
+
+
 def test_nothing_is_read_or_charged_before_a_sample_is_asked_for() -> None:
     subject, source = curator(gaussian_rows(1000, 1), rho=1)
     subject.hold(10**9)
@@ -305,12 +327,12 @@ def test_nothing_is_read_or_charged_before_a_sample_is_asked_for() -> None:
     assert source.scans == 0
     assert subject.remaining.rho == 1
     with pytest.raises(ArgumentError, match="n_rows"):
-        subject.hold(0)
+        subject.hold(-1)
 
 
 def test_units_are_not_held() -> None:
     grouped = open_source(np.arange(12.0)[:, None], None, Grouping(np.repeat(np.arange(6), 2)))
     subject = Curator(grouped, Budget(PrivacyCost(Fraction(10**9))), SeededBits(np.random.default_rng(0)))
     subject.hold(3)
-    assert subject._sample_rows == 0
+    assert len(subject._sample_order) == 0
     assert subject.ask(Gram(Clipping(identity_map(1), 20.0), 10**7, purpose="", every=2)).n_rows == 3

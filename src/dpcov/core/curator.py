@@ -89,7 +89,7 @@ class Curator:
             in_memory=source.in_memory,
             grouped=source.grouped,
         )
-        self._sample_rows = 0
+        self._sample_order, self._whole = np.empty(0, dtype=np.int64), False
         self._sample: HeldRows | None = None
         self._last: tuple[tuple[RowTask, int], NDArray[np.int64]] | None = None
 
@@ -132,11 +132,13 @@ class Curator:
         """Return everything that was charged so far."""
         return self._budget.receipt(private=self._bits.private)
 
-    def hold(self, n_rows: int) -> None:
-        """Let queries that look at a sample of at most so many rows share one, drawn for the first of them.
+    def hold(self, n_rows: int, *, whole: bool = False) -> None:
+        """Let queries that look at a sample of at most so many rows share one, read for the first of them.
 
         It stays where the rows are, in random order. Each query reads as many of its first rows as it looks
-        at. Units of several rows, whose lengths are not public, are not held.
+        at. With `whole`, all other rows are kept behind it, unless they lie in memory anyhow, and no query
+        reads the table again; none may look at positions then. Units of several rows, whose lengths are not
+        public, are not held.
 
         Notes
         -----
@@ -144,7 +146,10 @@ class Curator:
         (``order.md``).
         """
         if self._sample is None and not self.grouped:
-            self._sample_rows = min(whole_number(n_rows, "n_rows"), self.n_rows)
+            # Drawn now: where rows lie does not decide which bits noise is drawn from.
+            count = min(whole_number(n_rows, "n_rows", 0), self.n_rows)
+            self._sample_order = random_order(self._bits, self.n_rows, count)
+            self._whole = whole and not self._source.in_memory
 
     @overload
     def ask(self, query: Query[A], /) -> A: ...
@@ -218,15 +223,19 @@ class Curator:
             with self._progress(purpose, self._reported(self.n_rows)) as report:
                 return self._source.scan(task, report)
         if self._sample is None:
-            order = random_order(self._bits, self.n_rows, self._sample_rows)
-            with self._progress("a sample of the rows", self._reported(self.n_rows)) as report:
+            order = self._sample_order
+            if self._whole:
+                order = np.append(order, np.delete(np.arange(self.n_rows), order))
+            read = "the rows" if self._whole else "a sample of the rows"
+            with self._progress(read, self._reported(self.n_rows)) as report:
                 self._sample = self._source.hold(order, report)
         with self._progress(purpose, self._reported(held)) as report:
             return self._sample.scan(task, held, report)
 
     def _held_of(self, count: int) -> int:
         """Return how many rows that are held a task over so many reads: all of them, or none."""
-        return count if count < self.n_rows and count <= self._sample_rows else 0
+        most = len(self._sample_order) if count < self.n_rows else self._whole * count
+        return count if count <= most else 0
 
     def _sampled(self, task: RowTask, count: int) -> RowTask:
         """Return a task for a new sample of so many rows; for all of them, the task itself."""

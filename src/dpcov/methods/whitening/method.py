@@ -71,7 +71,6 @@ def estimate_whitening(
         raise ArgumentError(f"contamination must be at least 0 and below 0.5, got {contamination}.")
     told = Told.checked(m, alpha, beta)
     run = Run(curator, curator.n_rows, curator.n_columns, float(curator.remaining.rho), contamination)
-    run.hold_sample()
     white = find_coordinates(run)
     if white is None:
         return release_nothing(run)
@@ -80,6 +79,7 @@ def estimate_whitening(
 
 def find_coordinates(run: Run) -> White | None:
     """Take steps 1 and 2; None if all that can be seen of the rows is noise."""
+    run.hold_sample()
     start = standardise(run)
     may_fail = run.has_few_rows or (run.is_short and are_scaled(run))
     return (compress(run, start) if may_fail else None) or whiten(run, find_rough_frame(run, start).rows)

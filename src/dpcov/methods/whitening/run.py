@@ -100,13 +100,15 @@ class Run:
         return max(1, self.n // c.SAMPLED_ROWS)
 
     def hold_sample(self) -> None:
-        """Draw one sample for all rounds that read a part of the rows, as far as it can be kept."""
+        """Draw one sample for all rounds that read a part of the rows, as far as it can be kept.
+
+        If all rows can be, they are read once.
+        """
         parts = [every for every in (self.every, self.every_quick, self.every_column) if every > 1]
         fitting = [
             rows for every in parts if (rows := sampled_rows(self.n, every)) * self.d <= c.HELD_ENTRIES
         ]
-        if fitting:
-            self.curator.hold(max(fitting))
+        self.curator.hold(max(fitting, default=0), whole=self.n * self.d <= c.HELD_ENTRIES)
 
     @property
     def quick_look(self) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import Block, Clipping, Gram, LatticeMap, LogNormGrid, NormHistogram, Query, Rule, SeededBits
 from dpcov.core.queries.joint import JointTask
-from dpcov.core.queries.sample import SampledTask
+from dpcov.core.queries.sample import SampledTask, random_positions
 from dpcov.core.query import Table
 from dpcov.core.tasks import RowTask
 from dpcov.core.units import Units
@@ -181,10 +181,11 @@ def test_columns_of_other_types_become_float64_first(kind: str, dtype: str) -> N
 def test_a_sample_has_the_totals_of_single_columns(kind: str, threads: int) -> None:
     rows = np.random.default_rng(4).standard_cauchy(size=(40_000, 5))
     rows[::9, 2] = math.nan
-    sampled = per_column(kind, 5, every=3).task(a_table(*rows.shape), SeededBits(np.random.default_rng(0)))
-    assert isinstance(sampled, SampledTask)
-    assert isinstance(sampled.task, StackedTask)
-    apart = SampledTask(one_by_one(sampled.task), sampled.positions)
+    bits = SeededBits(np.random.default_rng(0))
+    task = per_column(kind, 5, every=3).task(a_table(*rows.shape), bits)
+    assert isinstance(task, StackedTask)
+    positions = random_positions(bits, len(rows), 13_334)
+    sampled, apart = SampledTask(task, positions), SampledTask(one_by_one(task), positions)
     for table in (rows, np.asfortranarray(rows)):
         source = ArraySource(table, threads=threads)
         np.testing.assert_array_equal(source.scan(sampled), source.scan(apart))
