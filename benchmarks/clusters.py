@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from pyspark.sql import SparkSession, functions
 import dpcov
 from dpcov.core.tasks import RowTask
 from dpcov.sources import ArraySource
-from dpcov.sources.dask import DaskSource
-from dpcov.sources.spark import SparkSource
+from dpcov.sources._held import HeldTable
+from dpcov.sources.dask import DaskHeldRows, DaskSource
+from dpcov.sources.spark import SparkHeldRows, SparkSource
 
 RESULTS = Path(__file__).parent / "results" / "clusters.csv"
 ROWS, COLUMNS, PARTITIONS = 400_000, 20, 200
@@ -44,8 +46,9 @@ class Cost:
         The kind of cluster.
     partitions : int
         Of the table.
-    scans, jobs : int
-        Scans of the rows, and jobs that the cluster ran for them and for opening the table.
+    scans, held, jobs : int
+        Scans of all partitions, scans of rows that were kept, and jobs that the cluster ran for them and for
+        opening the table.
     seconds : float
         For the release.
     plain_seconds : float
@@ -59,6 +62,7 @@ class Cost:
     where: str
     partitions: int
     scans: int
+    held: int
     jobs: int
     seconds: float
     plain_seconds: float
@@ -74,24 +78,41 @@ def make_table() -> NDArray[np.float64]:
     return rows * np.geomspace(1e-3, 1e3, COLUMNS) + np.linspace(-5, 5, COLUMNS)
 
 
-def measured_release(data: Any, source: Any) -> tuple[dpcov.Release, float, list[int]]:
-    """Release with fixed noise; return also the seconds that took, and how long the scans' totals are."""
-    totals: list[int] = []
-    scan = source.scan
-
-    def counted(self: Any, task: RowTask, report: Any = None) -> NDArray[np.int64]:
-        total: NDArray[np.int64] = scan(self, task, report)
-        totals.append(total.size)
-        return total
-
-    source.scan = counted
-    try:
+def measured_release(data: Any, *kinds: Any) -> tuple[dpcov.Release, float, list[list[int]]]:
+    """Release with fixed noise; return also the seconds that took, and the lengths of totals of each kind."""
+    with ExitStack() as stack:
+        totals = [stack.enter_context(counted_scans(kind)) for kind in kinds]
         begin = time.perf_counter()
         columns = [f"x{i}" for i in range(COLUMNS)]
         release = dpcov.release(data, rho=0.5, columns=columns, progress=False, rng=np.random.default_rng(1))
         return release, time.perf_counter() - begin, totals
+
+
+@contextmanager
+def counted_scans(kind: Any) -> Iterator[list[int]]:
+    """Note how long the total of every scan is."""
+    totals: list[int] = []
+    scan = kind.scan
+
+    def counted(self: Any, task: RowTask, *arguments: Any) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = scan(self, task, *arguments)
+        totals.append(total.size)
+        return total
+
+    kind.scan = counted
+    try:
+        yield totals
     finally:
-        source.scan = scan
+        kind.scan = scan
+
+
+def cost(
+    where: str, jobs: int, seconds: float, plain: float, totals: list[list[int]], *, same_bits: bool
+) -> Cost:
+    """Return what a release cost, from the totals of its scans."""
+    scans, held = totals
+    partitions = 1 if where == "memory" else PARTITIONS
+    return Cost(where, partitions, len(scans), len(held), jobs, seconds, plain, max(scans + held), same_bits)
 
 
 def on_spark(rows: NDArray[np.float64], expected: bytes) -> Cost:
@@ -126,11 +147,11 @@ def on_spark(rows: NDArray[np.float64], expected: bytes) -> Cost:
     plain_seconds = timed(plain)
     tracker = session.sparkContext.statusTracker()
     session.sparkContext.setJobGroup("release", "release")
-    release, seconds, totals = measured_release(data, SparkSource)
+    release, seconds, totals = measured_release(data, SparkSource, SparkHeldRows)
     jobs = len(tracker.getJobIdsForGroup("release"))
     session.stop()
     same = matrix_bytes(release) == expected
-    return Cost("Spark", PARTITIONS, len(totals), jobs, seconds, plain_seconds, max(totals), same)
+    return cost("Spark", jobs, seconds, plain_seconds, totals, same_bits=same)
 
 
 def on_dask(rows: NDArray[np.float64], expected: bytes) -> Cost:
@@ -154,11 +175,11 @@ def on_dask(rows: NDArray[np.float64], expected: bytes) -> Cost:
 
         dask.compute = counted
         try:
-            release, seconds, totals = measured_release(data, DaskSource)
+            release, seconds, totals = measured_release(data, DaskSource, DaskHeldRows)
         finally:
             dask.compute = compute
     same = matrix_bytes(release) == expected
-    return Cost("Dask", PARTITIONS, len(totals), len(computed), seconds, plain_seconds, max(totals), same)
+    return cost("Dask", len(computed), seconds, plain_seconds, totals, same_bits=same)
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -179,16 +200,18 @@ def matrix_bytes(release: dpcov.Release) -> bytes:
 def main() -> None:
     """Print and save all figures."""
     rows = make_table()
-    release, seconds, totals = measured_release(rows, ArraySource)
+    release, seconds, totals = measured_release(rows, ArraySource, HeldTable)
     expected = matrix_bytes(release)
     plain = timed(lambda: rows.T @ rows)
-    costs = [Cost("memory", 1, len(totals), 0, seconds, plain, max(totals), True)]
+    costs = [cost("memory", 0, seconds, plain, totals, same_bits=True)]
     costs += [on_spark(rows, expected), on_dask(rows, expected)]
-    print(f"{'':>8}{'partitions':>12}{'scans':>8}{'jobs':>8}{'seconds':>10}{'X.T @ X':>10}  same bits")
-    for cost in costs:
+    print(
+        f"{'':>8}{'partitions':>12}{'scans':>8}{'held':>8}{'jobs':>8}{'seconds':>10}{'X.T @ X':>10}  same bits"
+    )
+    for one in costs:
         print(
-            f"{cost.where:>8}{cost.partitions:>12}{cost.scans:>8}{cost.jobs:>8}{cost.seconds:>10.1f}"
-            f"{cost.plain_seconds:>10.3f}  {cost.same_bits}"
+            f"{one.where:>8}{one.partitions:>12}{one.scans:>8}{one.held:>8}{one.jobs:>8}{one.seconds:>10.1f}"
+            f"{one.plain_seconds:>10.3f}  {one.same_bits}"
         )
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(asdict(costs[0])))

@@ -145,8 +145,9 @@ def opendp_nanoseconds(sigma_log2: int, count: int = 5000) -> float:
 def release_cost(n_rows: int, n_columns: int, steering_rows: int | None = None) -> dict[str, float]:
     """Time, memory and error of one whole release by the default method, in a process of one thread.
 
-    Returns the CPU time as a multiple of that of ``X.T @ X`` in the same run, the number of scans, the peak
-    memory above what the process held with the table alone, and by what share the worst direction is off.
+    Returns the CPU time as a multiple of that of ``X.T @ X`` in the same run, the numbers of scans of the
+    table and of the sample that rounds share, the peak memory above what the process held with the table
+    alone, and by what share the worst direction is off.
     With `steering_rows`, rounds that only steer read so many rows, whatever their noise.
     """
     code = f"""
@@ -155,6 +156,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import json, time, numpy as np, dpcov
 from dpcov.methods.whitening import constants
 from dpcov.sources import ArraySource
+from dpcov.sources._held import HeldTable
 if {steering_rows}:
     constants.STEERING_ROWS = constants.QUICK_ROWS = {steering_rows}
 rng = np.random.default_rng(0)
@@ -173,11 +175,15 @@ def middle(action):
         found.append(action())
         times.append(time.process_time() - begin)
     return sorted(times)[2], found
-scan, scans = ArraySource.scan, []
-def counted(self, task, report=None):
-    scans.append(task)
-    return scan(self, task, report)
-ArraySource.scan = counted
+scans, held = [], []
+def counting(kind, found):
+    scan = kind.scan
+    def counted(self, task, *arguments):
+        found.append(task)
+        return scan(self, task, *arguments)
+    kind.scan = counted
+counting(ArraySource, scans)
+counting(HeldTable, held)
 os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
 taken, made = middle(lambda: dpcov.release(table, rho=0.5, intercept=False, progress=False))
 megabytes = (peak() - before) / 1024
@@ -185,7 +191,8 @@ plain, sums = middle(lambda: table.T @ table)
 whiten = np.linalg.inv(np.linalg.cholesky(sums[0] / len(table)))
 whitened = [whiten @ np.asarray(release.second_moment()) @ whiten.T for release in made]
 error = sorted(np.linalg.norm(moment - np.eye({n_columns}), 2) for moment in whitened)[2]
-facts = {{"ratio": taken / plain, "scans": len(scans) / 5, "megabytes": megabytes, "error": error}}
+facts = {{"ratio": taken / plain, "scans": len(scans) / 5, "of a sample": len(held) / 5}}
+facts |= {{"megabytes": megabytes, "error": error}}
 print(json.dumps(facts))
 """
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603

@@ -127,9 +127,11 @@ def release_costs() -> str:
         rows, columns, *steering = re.findall(r"\d+", what)
         read = f"{int(steering[0]):,}" if steering else "as many as they need"
         scan = found.loc[f"scan d={columns}: gram", "one thread"]
-        measured = [f"{line['ratio']:.0f}", f"{line['scans']:.0f}", f"{scan:.1f}", f"{line['error']:.2g}"]
+        scans = [f"{line['scans']:.0f}", f"{line['of a sample']:.0f}"]
+        measured = [f"{line['ratio']:.0f}", *scans, f"{scan:.1f}", f"{line['error']:.2g}"]
         lines.append([f"{int(rows):,}", columns, read, *measured])
-    head = ["rows", "columns", "rows that rounds read", "release\\*", "scans", "scan\\*", "error\\*\\*"]
+    head = ["rows", "columns", "rows that rounds read", "release\\*", "scans",
+            "scans of the sample", "scan\\*", "error\\*\\*"]  # fmt: skip
     return table(head, lines)
 
 
@@ -137,13 +139,14 @@ def clusters_table() -> str:
     """Return what a release asks of a cluster."""
     lines = [
         [
-            str(line["where"]), f"{line['partitions']}", f"{line['scans']}", f"{line['jobs'] or 'none'}",
-            f"{line['seconds']:.3g}", f"{line['plain_seconds']:.2g}",
-            f"{line['seconds'] / line['scans'] / line['plain_seconds']:.2g}",
+            str(line["where"]), f"{line['partitions']}", f"{line['scans']}", f"{line['held']}",
+            f"{line['jobs'] or 'none'}", f"{line['seconds']:.3g}", f"{line['plain_seconds']:.2g}",
+            f"{line['seconds'] / line['plain_seconds']:.2g}",
         ]
         for _, line in results("clusters").iterrows()
     ]  # fmt: skip
-    head = ["table", "partitions", "scans", "jobs", "release, seconds", "`X.T @ X`, seconds", "ratio by scan"]
+    head = ["table", "partitions", "scans of all partitions", "scans of rows that are kept", "jobs",
+            "release, seconds", "`X.T @ X`, seconds", "ratio"]  # fmt: skip
     return table(head, lines)
 
 
