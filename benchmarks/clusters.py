@@ -206,7 +206,8 @@ def main() -> None:
     costs = [cost("memory", 0, seconds, plain, totals, same_bits=True)]
     costs += [on_spark(rows, expected), on_dask(rows, expected)]
     print(
-        f"{'':>8}{'partitions':>12}{'scans':>8}{'held':>8}{'jobs':>8}{'seconds':>10}{'X.T @ X':>10}  same bits"
+        f"{'':>8}{'partitions':>12}{'scans':>8}{'held':>8}{'jobs':>8}{'seconds':>10}{'X.T @ X':>10}"
+        "  same bits"
     )
     for one in costs:
         print(

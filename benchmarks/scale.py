@@ -2,8 +2,8 @@
 
 Generates 20,000,000 rows by 50 columns (8 GB) in a temporary folder. A whole release, by the number of
 its scans of the files, is compared with a bare read of the files plus plain ``X.T @ X`` of as many rows. So
-is a single scan of all rows, the slowest kind, and also with the plainest program that reads the files and adds up
-``X.T @ X`` batch by batch: unlike a bare read it puts columns together. All take turns.
+is a single scan of all rows, the slowest kind, and also with the plainest program that reads the files and
+adds up ``X.T @ X`` batch by batch: unlike a bare read it puts columns together. All take turns.
 On a machine that others use too, compare processor times. Writes ``benchmarks/results/scale.csv``.
 """
 

@@ -277,6 +277,19 @@ def test_a_note_about_rows_beyond_names_the_answers_that_they_can_move() -> None
     assert replace(asked, losses=()).variance(["age"], sampling=False).notes == (whole,)
 
 
+def test_rows_beyond_cast_doubt_on_slopes_only_where_intervals_do_not_allow_for_them() -> None:
+    loss = LossLaw(np.linspace(2, 9, 128), np.full(128, 0.3), np.full(128, 0.2), 8.0)
+    moment = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    noise, doubt = NoiseLaw(np.eye(3), 1e-3), "About 5 rows lie beyond the region."
+    for losses, casts in (((loss,), False), ((), True)):
+        asked = Questions(("wage", "age"), 10_000, moment, noise, losses, (doubt,))
+        fit = regress(asked, "wage", ["age"], 0, intercept=True, sampling=False)
+        for answer in (fit.coefficients, fit.r_squared):
+            assert any(note.startswith(doubt) for note in answer.notes) is casts
+        # What is left unexplained is a variance, which clipping makes smaller.
+        assert any(note.startswith(doubt) for note in fit.residual_variance.notes)
+
+
 def test_a_column_that_clipping_may_have_moved_carries_its_note() -> None:
     asked = Questions(
         ("wage", "age"), 10_000, np.eye(3), NoiseLaw(np.eye(3), 1e-3), (), exposed={"age": "age may be off."}

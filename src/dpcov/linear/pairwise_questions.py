@@ -125,12 +125,15 @@ class PairwiseQuestions(Questions):
         sampling: bool,
         limits: tuple[float, float] = (-math.inf, math.inf),
         notes: Sequence[str] = (),
+        on_a_line: bool = False,
     ) -> Answer:
         """Return an answer under this release's law of errors, about the rows of the table."""
         self.check_sampling(sampling=sampling)
         if sampling:
             raise ArgumentError(_NO_SAMPLING)
-        return super().answer(name, values, labels, response, sampling=sampling, limits=limits, notes=notes)
+        return super().answer(
+            name, values, labels, response, sampling=sampling, limits=limits, notes=notes, on_a_line=on_a_line
+        )
 
     def second_moment(self, *, sampling: bool) -> Answer:
         """Return every entry of the released matrix, with where values are missing."""

@@ -56,14 +56,17 @@ class Questions(Known):
         sampling: bool,
         limits: tuple[float, float] = (-math.inf, math.inf),
         notes: Sequence[str] = (),
+        on_a_line: bool = False,
     ) -> Answer:
         """Return an answer under this release's law of errors.
 
         Rows of one unit are no sample of independent ones, so that nothing is said about a population. A
-        `response` that takes long to find may come as a function, called once errors are asked for.
+        `response` that takes long to find may come as a function, called once errors are asked for. Of an
+        answer about a line that rows lie on (`on_a_line`), the release's notes about rows beyond the region
+        are left out where its interval allows for the likely ones.
         """
         self.check_sampling(sampling=sampling)
-        if self.notes:
+        if self.notes and not (on_a_line and self.losses):
             response = response if isinstance(response, Response) else response()
             notes = (*notes, *self._doubts(response, labels, sampling=sampling))
         return Answer(
