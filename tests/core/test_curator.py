@@ -16,6 +16,7 @@ from dpcov.core import (
     Clipping,
     Curator,
     Gram,
+    HeldRows,
     LatticeMap,
     LogNormGrid,
     NormHistogram,
@@ -25,6 +26,7 @@ from dpcov.core import (
     RowsBeyond,
     RowTask,
     SeededBits,
+    SourceError,
     sampled_rows,
 )
 from dpcov.maps import identity_map, integer_map
@@ -318,6 +320,37 @@ def test_a_table_that_is_held_as_a_whole_is_read_once_and_gives_the_same_bits(
     assert (np.array(answers[0]) == np.array(answers[1])).all()
     # To hold the sample, and for each of the two that read all rows.
     assert [source.scans for source in sources] == [3, 1 if kind is Elsewhere else 3]
+
+
+def test_rows_that_are_lost_are_replaced_by_another_sample_once() -> None:
+    class Lost:
+        def scan(self, task: RowTask, n_rows: int, report: Report | None = None) -> NDArray[np.int64]:
+            del task, n_rows, report
+            raise SourceError("a worker is gone.")
+
+    class Losing(CountingSource):
+        losses = 0
+
+        def hold(self, positions: NDArray[np.int64], report: Report | None = None) -> HeldRows:
+            held.append(positions)
+            found = super().hold(positions, report)
+            self.losses -= 1
+            return Lost() if self.losses >= 0 else found
+
+    rows, held = np.arange(1.0, 1001)[:, None] / 20, list[NDArray[np.int64]]()
+    source = Losing(rows)
+    bits = SeededBits(np.random.default_rng(0))
+    subject = Curator(source, Budget(PrivacyCost(Fraction(10**9))), bits)
+    subject.hold(200)
+    source.losses = 1
+    assert exact(subject, 5)[0, 0] == pytest.approx((rows[held[1]] ** 2).mean(), rel=1e-4)
+    assert len(held) == 2
+    assert set(held[0].tolist()) != set(held[1].tolist())
+    # What it cost is what one answer costs.
+    assert subject.remaining.rho == 10**9 - 10**7
+    source.losses, subject._sample = 2, None
+    with pytest.raises(SourceError, match="a worker is gone"):
+        exact(subject, 10)
 
 
 def test_nothing_is_read_or_charged_before_a_sample_is_asked_for() -> None:

@@ -99,7 +99,7 @@ def test_rows_that_a_worker_lost_are_not_read_in_another_order(
     # Dask computes the part of a worker that dies again, perhaps from rows that now come in another order.
     for process in client.run(os.getpid).values():
         os.kill(process, signal.SIGKILL)
-    with pytest.raises(SourceChangedError, match="lost its part of the sample"):
+    with pytest.raises(SourceChangedError, match="lost rows that it kept"):
         held.scan(tasks["all"], 700)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.core.budget import Budget, PrivacyCost, Receipt
 from dpcov.core.entropy import BitSource
-from dpcov.core.errors import ArgumentError
+from dpcov.core.errors import ArgumentError, SourceError
 from dpcov.core.queries.joint import JointTask
 from dpcov.core.queries.sample import SampledTask, random_order, random_positions, sampled_rows
 from dpcov.core.query import Query, Table, check_query, whole_number
@@ -222,6 +222,15 @@ class Curator:
         if not held:
             with self._progress(purpose, self._reported(self.n_rows)) as report:
                 return self._source.scan(task, report)
+        try:
+            return self._total_of_held(task, held, purpose)
+        except SourceError:
+            # A machine may be gone with its rows: another sample serves as well.
+            self._sample_order = random_order(self._bits, self.n_rows, len(self._sample_order))
+            self._sample = None
+            return self._total_of_held(task, held, purpose)
+
+    def _total_of_held(self, task: RowTask, held: int, purpose: str) -> NDArray[np.int64]:
         if self._sample is None:
             order = self._sample_order
             if self._whole:

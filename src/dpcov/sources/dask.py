@@ -167,10 +167,7 @@ class DaskHeldRows:
         total = _tree(leaves, self._dask.delayed(_remote.add, pure=False))
         (partial,) = quietly(lambda: self._dask.compute(total), _failed)
         if partial.changed:
-            raise SourceChangedError(
-                "a worker lost its part of the sample that steers the method, so that the rows would be read "
-                "in another order; what was spent so far is spent. Start again."
-            )
+            raise SourceChangedError("a worker lost rows that it kept, and read them in another order.")
         return _remote.unwrap(partial, n_rows)
 
 
