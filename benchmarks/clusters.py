@@ -111,8 +111,10 @@ def cost(
 ) -> Cost:
     """Return what a release cost, from the totals of its scans."""
     scans, held = totals
-    partitions = 1 if where == "memory" else PARTITIONS
-    return Cost(where, partitions, len(scans), len(held), jobs, seconds, plain, max(scans + held), same_bits)
+    partitions, count = (
+        (1, len(scans)) if where == "memory" else (PARTITIONS, len(scans) + 1)
+    )  # one to keep rows
+    return Cost(where, partitions, count, len(held), jobs, seconds, plain, max(scans + held), same_bits)
 
 
 def on_spark(rows: NDArray[np.float64], expected: bytes) -> Cost:

@@ -28,6 +28,7 @@ from dpcov.core import Clipping, Gram, NormHistogram, OSEntropy, Query, Rule, Se
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.passes import NumpyPasses
 from dpcov.core.queries.joint import JointTask
+from dpcov.core.queries.sample import SampledTask, random_positions, sampled_rows
 from dpcov.core.query import Table
 from dpcov.core.tasks import RowTask
 from dpcov.maps import identity_map, integer_map
@@ -65,8 +66,8 @@ def scan_tasks(n_rows: int, n_columns: int) -> dict[str, RowTask]:
     table = Table.of_size(n_rows, n_columns, constant=False, in_memory=True)
     bits = SeededBits(rng)
 
-    def gram(rule: Rule = Rule.SHRINK, every: int = 1) -> Query[Any]:
-        return Gram(Clipping(lattice_map, 2.0 * n_columns, rule), 1, "", every)
+    def gram(rule: Rule = Rule.SHRINK) -> Query[Any]:
+        return Gram(Clipping(lattice_map, 2.0 * n_columns, rule), 1, "")
 
     fine = NormHistogram(lattice_map, fine_grid(n_columns, n_rows), 1, "")
     column = NormHistogram(identity_map(1), column_grid(wide=False), 1, "")
@@ -79,13 +80,16 @@ def scan_tasks(n_rows: int, n_columns: int) -> dict[str, RowTask]:
         "norms, fine": [fine],
         "gram and norms": [gram(), fine],
         "two grams": [gram(), gram(Rule.TAIL)],
-        "gram, 1 row in 8": [gram(every=8)],
-        "columns, 1 row in 8": [
-            PerColumn(tuple(range(n_columns)), (column,) * n_columns, "", every=8, alone=True)
-        ],
+        "gram, 1 row in 8": [gram()],
+        "columns, 1 row in 8": [PerColumn(tuple(range(n_columns)), (column,) * n_columns, "", alone=True)],
     }
-    tasks = {name: [query.task(table, bits) for query in asked] for name, asked in queries.items()}
-    return {name: parts[0] if len(parts) == 1 else JointTask(tuple(parts)) for name, parts in tasks.items()}
+    found: dict[str, RowTask] = {}
+    for name, asked in queries.items():
+        parts = [query.task(table, bits) for query in asked]
+        task = parts[0] if len(parts) == 1 else JointTask(tuple(parts))
+        positions = random_positions(bits, n_rows, sampled_rows(n_rows, 8))
+        found[name] = SampledTask(task, positions) if "1 row in 8" in name else task
+    return found
 
 
 def scan_ratios(n_columns: int, n_rows: int, repeats: int = 7) -> dict[str, dict[str, float]]:
