@@ -111,9 +111,9 @@ def cost(
 ) -> Cost:
     """Return what a release cost, from the totals of its scans."""
     scans, held = totals
-    partitions, count = (
-        (1, len(scans)) if where == "memory" else (PARTITIONS, len(scans) + 1)
-    )  # one to keep rows
+    in_memory = where == "memory"
+    # On a cluster, one more scan keeps rows there.
+    count, partitions = len(scans) + (not in_memory), 1 if in_memory else PARTITIONS
     return Cost(where, partitions, count, len(held), jobs, seconds, plain, max(scans + held), same_bits)
 
 

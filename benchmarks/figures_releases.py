@@ -264,7 +264,8 @@ def scale_table() -> str:
     """Return what releases of many rows cost."""
     lines = [
         [
-            f"{line['rows']:,.0f}", f"{line['release']:.2g}", f"{line['questions']:.0f}", f"{line['scans']:.0f}",
+            f"{line['rows']:,.0f}", f"{line['release']:.2g}",
+            f"{line['questions']:.0f}", f"{line['scans']:.0f}",
             f"**{line['release ratio']:.2f}** ({line['release ratio cpu']:.2f})", f"{line['scan']:.1f}",
             f"{line['bare ratio']:.2f} ({line['bare ratio cpu']:.2f})",
             f"{line['scan ratio']:.2f} ({line['scan ratio cpu']:.2f})",

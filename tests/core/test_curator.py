@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from helpers.curators import CountingSource, curator, gaussian_rows
@@ -351,6 +353,58 @@ def test_rows_that_are_lost_are_replaced_by_another_sample_once() -> None:
     source.losses, subject._sample = 2, None
     with pytest.raises(SourceError, match="a worker is gone"):
         exact(subject, 10)
+
+
+def test_what_looks_at_positions_reads_the_table_itself() -> None:
+    rows = gaussian_rows(2000, 2)
+    scores = []
+    for source in (CountingSource(rows), open_source(da.from_array(rows, chunks=(300, 2)))):
+        bits = SeededBits(np.random.default_rng(0))
+        subject = Curator(source, Budget(PrivacyCost(Fraction(9), Fraction(1, 10))), bits)
+        subject.hold(0, whole=True)
+        groups = Agreement(Clipping(identity_map(2), 9.0), 50, 4.0, epsilon=1.0, delta=1e-3, purpose="")
+        scores.append(subject.ask(groups))
+    assert scores[0] == scores[1]
+
+
+def test_a_sample_stays_the_one_that_is_held_and_totals_are_not_mixed_up() -> None:
+    rows = np.arange(1.0, 1001)[:, None] / 20
+    subject, source = curator(rows, rho=10**9)
+    subject.hold(200)
+    # The same map in all: a total may be used again for the same rows only.
+    clipping = Clipping(identity_map(1), 50.0)
+
+    def mean(every: int) -> float:
+        answer = subject.ask(Gram(clipping, 10**7, purpose="", every=every))
+        return float(answer.mean()[0, 0])
+
+    first = {every: mean(every) for every in (5, 10, 1)}
+    assert len({round(value) for value in first.values()}) == 3
+    assert [mean(5), mean(5)] == pytest.approx([first[5]] * 2, rel=1e-4)
+    assert source.scans == 2
+    subject.hold(300)
+    assert mean(10) == pytest.approx(first[10], rel=1e-4)
+    # More rows are held by no sample: each time it is another one.
+    assert mean(4) != pytest.approx(mean(4), rel=1e-4)
+    assert source.scans == 4
+
+
+def test_progress_is_told_the_rows_of_the_table_and_then_those_that_are_held() -> None:
+    told: list[tuple[str, int | None]] = []
+    read: list[int] = []
+
+    @contextmanager
+    def progress(purpose: str, n_rows: int | None) -> Iterator[Report]:
+        told.append((purpose, n_rows))
+        yield read.append
+
+    source = ArraySource(gaussian_rows(1000, 1), threads=1)
+    bits = SeededBits(np.random.default_rng(0))
+    subject = Curator(source, Budget(PrivacyCost(Fraction(1))), bits, progress=progress)
+    subject.hold(200)
+    subject.ask(Gram(Clipping(identity_map(1), 3.0), 1, purpose="second moment", every=10))
+    assert told == [("a sample of the rows", 1000), ("second moment", 100)]
+    assert sum(read) == 1100
 
 
 def test_nothing_is_read_or_charged_before_a_sample_is_asked_for() -> None:

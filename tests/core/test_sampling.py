@@ -64,6 +64,23 @@ def test_every_order_of_positions_is_equally_likely(many: int, monkeypatch: pyte
     assert squares(skewed) > 125
 
 
+def test_an_order_of_all_rows_takes_few_draws() -> None:
+    drawn: list[int] = []
+    bits = SeededBits(np.random.default_rng(0))
+
+    class Counted:
+        private = False
+
+        def words(self, count: int) -> NDArray[np.uint64]:
+            drawn.append(count)
+            return bits.words(count)
+
+    order = random_order(Counted(), 20_000, 20_000)
+    assert sorted(order.tolist()) == list(range(20_000))
+    # n (log n + 6) uniform positions have all of them but one time in 400; the seed is fixed.
+    assert len(drawn) < 25
+
+
 @given(st.integers(1, 3000), st.integers(1, 60))
 def test_an_order_has_distinct_positions_and_as_many_as_asked(n_rows: int, every: int) -> None:
     order = random_order(SeededBits(np.random.default_rng(1)), n_rows, sampled_rows(n_rows, every))

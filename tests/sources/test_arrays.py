@@ -20,7 +20,7 @@ from dpcov.core import (
 from dpcov.core.lattice import Lattice
 from dpcov.core.queries.gram import GramTask
 from dpcov.maps import identity_map
-from dpcov.sources import ArraySource, open_source
+from dpcov.sources import ArraySource, Grouping, open_source
 
 NAMES = ["a", "b", "c"]
 
@@ -172,3 +172,29 @@ def test_a_misspelt_column_is_answered_with_the_nearest() -> None:
         open_source(table, ["dep_dely", "distance"])
     with pytest.raises(ArgumentError, match=r"not numeric: t\. .*\. No column is numeric"):
         open_source(pd.DataFrame({"t": ["x"]}))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_rows_are_held_by_several_threads(threads: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(120_000, 2))
+    positions = np.random.default_rng(1).permutation(len(rows))[:100_000]
+    task = GramTask(Clipping(identity_map(2), 3.0), Lattice.for_table(len(rows), 2), constant=False)
+    read: list[int] = []
+    held = ArraySource(rows, threads=threads).hold(positions, read.append)
+    assert sum(read) == len(rows)
+    for length in (100_000, 70_001):
+        assert (held.scan(task, length) == ArraySource(rows[positions[:length]]).scan(task)).all()
+
+
+def test_rows_are_held_without_a_warning_of_their_values() -> None:
+    # Warnings are errors here.
+    rows = np.array([[np.longdouble("1e400")], [np.longdouble(2)]])
+    held = ArraySource(rows).hold(np.arange(2))
+    task = GramTask(Clipping(identity_map(1), 3.0), Lattice.for_table(2, 1), constant=False)
+    assert (held.scan(task, 2) == ArraySource(rows).scan(task)).all()
+
+
+def test_units_cannot_be_held() -> None:
+    grouped = open_source(np.zeros((4, 1)), None, Grouping(np.array([0, 0, 1, 1])))
+    with pytest.raises(ArgumentError, match="units of several rows"):
+        grouped.hold(np.arange(2))

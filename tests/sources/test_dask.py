@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import ArgumentError, RowTask, SourceChangedError, SourceError
-from dpcov.sources import open_source
+from dpcov.sources import _remote, open_source
+from dpcov.sources._held import HeldPart
 from dpcov.sources.dask import DaskSource
 
 NAMES = ["a", "b", "c"]
@@ -57,6 +58,7 @@ COLLECTIONS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
     "frame-odd": pieces,
     "array-1": lambda table: da.from_array(table, chunks=(5000, 3)),
     "array-7": lambda table: da.from_array(table, chunks=(800, 2)),
+    "array-20": lambda table: da.from_array(table, chunks=(250, 3)),
 }
 
 
@@ -101,6 +103,11 @@ def test_rows_that_a_worker_lost_are_not_read_in_another_order(
         os.kill(process, signal.SIGKILL)
     with pytest.raises(SourceChangedError, match="lost rows that it kept"):
         held.scan(tasks["all"], 700)
+
+
+def test_rows_that_are_held_stay_on_the_workers() -> None:
+    held = _remote.Held("word", HeldPart(np.zeros((1, 1)), np.zeros(1, dtype=np.int64)))
+    assert _remote.without_rows(held) == _remote.Held("word")
 
 
 def test_a_partition_that_cannot_be_held_is_told_by_a_public_word(

@@ -26,7 +26,7 @@ from dpcov.core.query import Table
 from dpcov.maps import identity_map
 from dpcov.sources import Grouping, open_source
 from dpcov.sources.encoding import declared
-from dpcov.sources.spark import SparkSource
+from dpcov.sources.spark import SparkHeldRows, SparkSource
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
@@ -133,8 +133,8 @@ def test_rows_that_are_held_stay_on_the_cluster(
     held = source.hold(np.arange(0, 5000, 7))
     assert collected == []
     held.scan(tasks["all"], 600)
-    # One 4 by 4 matrix, and the number of rows.
-    assert collected == [16 + 1]
+    # One 4 by 4 matrix, the number of rows, and the sum of words.
+    assert collected == [16 + 2]
 
 
 def test_a_partition_that_lost_rows_is_not_held(
@@ -146,9 +146,24 @@ def test_a_partition_that_lost_rows_is_not_held(
     source = open_source(frame(spark, table, 2), NAMES)
     assert isinstance(source, SparkSource)
     monkeypatch.setattr(source, "_lengths", {0: 2500, 1: 2501})
-    held = source.hold(np.arange(0, 5000, 7))
-    with pytest.raises(SourceChangedError, match="number of rows"):
-        held.scan(tasks["all"], 600)
+    # Even if none of its rows are wanted.
+    for held in (source.hold(np.arange(0, 5000, 7)), source.hold(np.arange(700))):
+        with pytest.raises(SourceChangedError, match="number of rows"):
+            held.scan(tasks["all"], 600)
+
+
+def test_rows_that_were_kept_by_another_attempt_are_refused(
+    spark: SparkSession, table: NDArray[np.float64], tasks: dict[str, RowTask]
+) -> None:
+    source = open_source(frame(spark, table, 2), NAMES)
+    one, other = (source.hold(np.arange(0, 5000, 7)) for _ in range(2))
+    assert isinstance(one, SparkHeldRows)
+    assert isinstance(other, SparkHeldRows)
+    assert (one.scan(tasks["all"], 600) == one.scan(tasks["all"], 600)).all()
+    # The same rows from another computation, as if Spark had kept both.
+    one._held = other._held
+    with pytest.raises(SourceChangedError, match="kept rows twice"):
+        one.scan(tasks["all"], 600)
 
 
 def test_a_task_that_fails_once_changes_no_bit_and_no_charge(

@@ -137,17 +137,17 @@ class Curator:
 
         It stays where the rows are, in random order. Each query reads as many of its first rows as it looks
         at. With `whole`, all other rows are kept behind it, unless they lie in memory anyhow, and no query
-        reads the table again; none may look at positions then. Units of several rows, whose lengths are not
-        public, are not held.
+        reads the table again that does not look at positions. Units of several rows, whose lengths are not
+        public, are not held. Once a sample was read, it stays the one that is held.
 
         Notes
         -----
         *Formal guarantee.* Nothing is answered, and nothing is charged. What queries cost does not change
         (``order.md``).
         """
+        count = min(whole_number(n_rows, "n_rows", 0), self.n_rows)
         if self._sample is None and not self.grouped:
             # Drawn now: where rows lie does not decide which bits noise is drawn from.
-            count = min(whole_number(n_rows, "n_rows", 0), self.n_rows)
             self._sample_order = random_order(self._bits, self.n_rows, count)
             self._whole = whole and not self._source.in_memory
 
@@ -199,20 +199,20 @@ class Curator:
     def _scan(self, tasks: Sequence[RowTask], counts: Sequence[int], purpose: str) -> list[NDArray[np.int64]]:
         """Return the exact total of every task over so many rows each, from one scan of the rows.
 
-        Tasks that read rows of the sample that is held share a scan of these instead. One that equals the
-        last and reads the same rows has the same total, bit for bit, and is not scanned again.
+        Tasks that read as many rows of the sample that is held share a scan of these instead. One that equals
+        the last and reads the same rows has the same total, bit for bit, and is not scanned again.
         """
         asked = list(zip(tasks, counts, strict=True))
         if self._last is not None and asked == [self._last[0]]:
             return [self._last[1]]
         found: dict[tuple[RowTask, int], NDArray[np.int64]] = {}
         # Equal tasks, such as two counts in one grid, have one total.
-        for held in dict.fromkeys(map(self._held_of, counts)):
-            some = [pair for pair in dict.fromkeys(asked) if self._held_of(pair[1]) == held]
+        for held in dict.fromkeys(self._held_of(*pair) for pair in asked):
+            some = [pair for pair in dict.fromkeys(asked) if self._held_of(*pair) == held]
             joint = JointTask(tuple(task if held else self._sampled(task, count) for task, count in some))
             total = self._total_of(joint if len(some) > 1 else joint.tasks[0], held, purpose)
             found |= zip(some, joint.split(total), strict=True)
-        again = counts[-1] == self.n_rows or self._held_of(counts[-1])
+        again = counts[-1] == self.n_rows or self._held_of(*asked[-1])
         if again and found[asked[-1]].size <= _LARGEST_KEPT_TOTAL:
             self._last = asked[-1], found[asked[-1]]
         return [found[pair] for pair in asked]
@@ -241,10 +241,12 @@ class Curator:
         with self._progress(purpose, self._reported(held)) as report:
             return self._sample.scan(task, held, report)
 
-    def _held_of(self, count: int) -> int:
+    def _held_of(self, task: RowTask, count: int) -> int:
         """Return how many rows that are held a task over so many reads: all of them, or none."""
-        most = len(self._sample_order) if count < self.n_rows else self._whole * count
-        return count if count <= most else 0
+        if count < self.n_rows:
+            return count if count <= len(self._sample_order) else 0
+        # What looks at positions, such as groups, has notes about them.
+        return count if self._whole and not len(task.notes(0, count)) else 0
 
     def _sampled(self, task: RowTask, count: int) -> RowTask:
         """Return a task for a new sample of so many rows; for all of them, the task itself."""

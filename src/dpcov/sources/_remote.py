@@ -82,7 +82,7 @@ def run(part: Any, encoding: Encoding, n_rows: int, packed: bytes, notes: NDArra
         return Partial(0, None, problem=_public(error))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Held:
     """Rows that a worker keeps, with a word that nobody can guess; or a public word about what went wrong.
 
@@ -90,33 +90,27 @@ class Held:
     another one.
     """
 
-    word: str
+    word: str = ""
     part: HeldPart | None = field(default=None, repr=False)
     changed: bool = False
     problem: str = ""
 
-    def without_rows(self) -> Held:
-        """Return all of it that leaves the worker."""
-        return replace(self, part=None)
-
 
 def hold(part: Any, encoding: Encoding, n_rows: int, chosen: Chosen) -> Held:
     """Keep some rows of a partition: a numpy array, or some columns of a dataframe."""
-    word = secrets.token_hex()
     try:
         if len(part) != n_rows:
-            return Held(word, changed=True)
+            return Held(changed=True)
         copied = CopyRows(chosen.rows, n_rows, len(encoding.columns))
         if len(chosen.rows):
             _open(part, encoding).scan(copied)
-        return Held(word, HeldPart(copied.rows, chosen.places))
+        return Held(secrets.token_hex(), HeldPart(copied.rows, chosen.places))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
-        return Held(word, problem=_public(error))
+        return Held(problem=_public(error))
 
 
 def join(held: Sequence[Held]) -> Held:
     """Put together what is kept of several partitions."""
-    word = secrets.token_hex()
     try:
         parts = [some.part for some in held if some.part is not None]
         if len(parts) < len(held):
@@ -124,14 +118,14 @@ def join(held: Sequence[Held]) -> Held:
         places = np.concatenate([part.places for part in parts])
         order = np.argsort(places)
         rows = np.concatenate([part.rows for part in parts])
-        return Held(word, HeldPart(rows[order], places[order]))
+        return Held(secrets.token_hex(), HeldPart(rows[order], places[order]))
     except Exception as error:  # noqa: BLE001  (never raise: see above)
-        return Held(word, problem=_public(error))
+        return Held(problem=_public(error))
 
 
 def without_rows(held: Held) -> Held:
-    """Return what leaves the worker."""
-    return held.without_rows()
+    """Return all of it that leaves the worker."""
+    return replace(held, part=None)
 
 
 def run_held(held: Held, word: str, n_rows: int, packed: bytes) -> Partial:

@@ -108,6 +108,8 @@ class Table(ABC):
 
     def hold(self, positions: NDArray[np.int64], report: Report | None = None) -> HeldRows:
         """Keep the rows at these positions in the memory of this process, in this order."""
+        if self.grouped:
+            raise ArgumentError("units of several rows cannot be held.")
         copied = CopyRows(positions, self._n_rows, len(self.columns))
         self.scan(copied, report)
         return HeldTable(copied.rows, self._threads)

@@ -12,6 +12,7 @@ rows of all partitions before. ``core/order.md`` says why privacy does not depen
 from __future__ import annotations
 
 import pickle
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -36,7 +37,8 @@ from dpcov.sources.grouped import check_units
 
 _SENT_AT_ONCE = 1 << 16
 _CHANGED = -1
-_HELD_COLUMNS = ("places", "numbers")
+_HELD_COLUMNS = ("places", "numbers", "word")
+_WORD_BITS = 40  # so few that words of 2^23 records add up within 63
 _HELD_TOGETHER = 1 << 14
 _HELD_PARTS = 8  # so few that starting tasks takes little longer than their rows do
 _HINT = "is the session running, and dpcov installed on the workers?"
@@ -140,7 +142,7 @@ class SparkSource:
             index = _partition()
             return _hold(batches, names, encoding, lengths.get(index, 0), parts.get(index, NONE_CHOSEN))
 
-        held = self._data.mapInArrow(hold, "places binary, numbers binary")
+        held = self._data.mapInArrow(hold, "places binary, numbers binary, word bigint")
         return SparkHeldRows(quietly(held.localCheckpoint, _failed))
 
     def _runner(self, task: RowTask) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -162,14 +164,19 @@ class SparkSource:
 class SparkHeldRows:
     """Rows that executors keep.
 
+    Spark cuts them off from what they were computed from, so that a part that is lost is not computed again.
+    But two attempts at one part may both be kept, from rows in different orders. Each has a random word, and
+    a scan that meets other words than the first one is refused.
+
     Parameters
     ----------
     held : pyspark.sql.DataFrame
-        Cut off from what it was computed from: if a part is lost, a scan fails.
+        Records of places, rows of numbers, and a word.
     """
 
     def __init__(self, held: Any) -> None:
         self._held = held.coalesce(_HELD_PARTS)
+        self._words: int | None = None
 
     def scan(self, task: RowTask, n_rows: int, report: Report | None = None) -> NDArray[np.int64]:
         """Run `task` over the first `n_rows` rows and add up the totals; nothing is reported."""
@@ -180,8 +187,12 @@ class SparkHeldRows:
             return _run_held(batches, n_rows, packed)
 
         counts, total = _add_up(self._held, run, task)
+        words = counts.pop(_HELD_WORDS.count_cell, None)
         if counts != {_HELD.count_cell: n_rows}:
             raise _changed()
+        if self._words not in (None, words):
+            raise SourceChangedError("Spark kept rows twice, and read them in two orders.")
+        self._words = words
         return total
 
 
@@ -224,7 +235,7 @@ class _Part:
         return -1 - self.index
 
 
-_HELD = _Part(0)
+_HELD, _HELD_WORDS = _Part(0), _Part(1)
 
 
 def _column(data: Any, name: str) -> Any:
@@ -300,7 +311,7 @@ def _entries(part: _Part, total: NDArray[np.int64]) -> Iterator[Any]:
 def _hold(
     batches: Iterator[Any], names: Sequence[str], encoding: Encoding, n_rows: int, chosen: Chosen
 ) -> Iterator[Any]:
-    """Return some rows of one partition as bytes; none if it has not as many rows as it had."""
+    """Return some rows of one partition as bytes, with a word: none if it has not as many rows as it had."""
     copied = CopyRows(chosen.rows, n_rows, len(encoding.columns))
     streams = [lambda: pieces_of(batches, encoding, names=names)]
     try:
@@ -308,33 +319,41 @@ def _hold(
             lambda: scan_streams(copied, streams, n_rows, encoding, threads=1),
             lambda kind: SourceError(f"a partition could not be read ({kind})."),
         )
+        word = secrets.randbits(_WORD_BITS)
     except SourceChangedError:
-        return
+        word = _CHANGED
     arrow = require("pyarrow", "spark")
-    for first in range(0, len(chosen.places), _HELD_TOGETHER):
+    # At least one record, so that a partition that has changed tells so.
+    for first in range(0, max(len(chosen.places), 1), _HELD_TOGETHER):
         some = slice(first, first + _HELD_TOGETHER)
         packed = [chosen.places[some].tobytes(), copied.rows[some].tobytes()]
         arrays = [arrow.array([one], arrow.binary()) for one in packed]
+        arrays.append(arrow.array([word], arrow.int64()))
         yield arrow.RecordBatch.from_arrays(arrays, names=list(_HELD_COLUMNS))
 
 
 def _run_held(batches: Iterator[Any], n_rows: int, packed: bytes) -> Iterator[Any]:
-    """Run a task over the rows that are kept in one partition."""
+    """Run a task over the rows that are kept in one partition; its words are added up as well."""
 
-    def total_of_rows() -> tuple[int, NDArray[np.int64]]:
+    def total_of_rows() -> tuple[int, int, NDArray[np.int64]]:
         task: RowTask = pickle.loads(packed)  # noqa: S301  (packed by `pack`)
-        count, total = 0, task.worker().total()
+        count, words, total = 0, 0, task.worker().total()
         for batch in batches:
-            for places, numbers in zip(
-                *(batch.column(name).to_pylist() for name in _HELD_COLUMNS), strict=True
-            ):
+            columns = [batch.column(name).to_pylist() for name in _HELD_COLUMNS]
+            for places, numbers, word in zip(*columns, strict=True):
                 own = np.frombuffer(places, dtype=np.int64)
-                part = HeldPart(np.frombuffer(numbers).reshape(len(own), -1), own)
-                found, some = part.scan(task, n_rows)
-                count, total = count + found, total + some
-        return count, total
+                if word == _CHANGED:
+                    # No number of rows that is asked for.
+                    count -= 1 << _WORD_BITS
+                elif len(own):
+                    part = HeldPart(np.frombuffer(numbers).reshape(len(own), -1), own)
+                    found, some = part.scan(task, n_rows)
+                    count, total = count + found, total + some
+                words += word
+        return count, words, total
 
-    count, total = quietly(
+    count, words, total = quietly(
         total_of_rows, lambda kind: SourceError(f"a part of the sample could not be read ({kind}).")
     )
+    yield _batch(cell=[_HELD_WORDS.count_cell], value=[words])
     yield from _entries(replace(_HELD, n_rows=count), total)

@@ -69,8 +69,10 @@ class JointTask:
         return _JointWorker(self)
 
     def notes(self, first_row: int, n_rows: int) -> NDArray[np.int64]:
-        """Return what each task knows about these positions: the lengths first, then one after another."""
+        """Return what each task knows about these positions, the lengths first; empty if none does."""
         parts = [task.notes(first_row, n_rows) for task in self.tasks]
+        if not any(map(len, parts)):
+            return parts[0]
         return np.concatenate([np.array([len(part) for part in parts], dtype=np.int64), *parts])
 
     def with_notes(self, notes: NDArray[np.int64]) -> JointTask:

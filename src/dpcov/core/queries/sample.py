@@ -60,12 +60,13 @@ def random_order(bits: BitSource, n_rows: int, count: int) -> NDArray[np.int64]:
         return chosen
     places, parts, missing = np.full(n_rows, -1, dtype=np.int32), [], count
     while missing:
-        drawn = _uniform_positions(bits, n_rows, missing)
+        # Many at a time, as most of the last ones were drawn already.
+        drawn = _uniform_positions(bits, n_rows, max(missing, min(n_rows, _DRAWN_TOGETHER)))
         drawn = drawn[places[drawn] < 0]
         # Of a position that is drawn twice, one number stays.
         numbers = np.arange(len(drawn), dtype=np.int32)
         places[drawn] = numbers
-        parts.append(drawn[places[drawn] == numbers])
+        parts.append(drawn[places[drawn] == numbers][:missing])
         missing -= len(parts[-1])
     return np.concatenate(parts)
 

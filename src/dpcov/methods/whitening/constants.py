@@ -18,7 +18,8 @@ SAMPLED_ROWS = 50_000
 
 HELD_ENTRIES = 20_000_000
 """A sample that is drawn once for all rounds, and kept, has at most so many numbers: 160 MB, which are
-`STEERING_ROWS` of 50 columns. Longer ones are drawn anew for every scan. A table of as many is read once."""
+`STEERING_ROWS` of 50 columns. Longer ones are drawn anew for every scan. A table that is no longer than such
+a sample is read once."""
 
 MOST_CENTRINGS = 6
 """Rounds that look for the centres of columns. Each finds a centre some 20 times as precisely as before."""

@@ -108,7 +108,8 @@ class Run:
         fitting = [
             rows for every in parts if (rows := sampled_rows(self.n, every)) * self.d <= c.HELD_ENTRIES
         ]
-        self.curator.hold(max(fitting, default=0), whole=self.n * self.d <= c.HELD_ENTRIES)
+        whole = self.n <= c.STEERING_ROWS and self.n * self.d <= c.HELD_ENTRIES
+        self.curator.hold(max(fitting, default=0), whole=whole)
 
     @property
     def quick_look(self) -> float:
