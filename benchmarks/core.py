@@ -183,7 +183,7 @@ scans, held = [], []
 def counting(kind, found):
     scan = kind.scan
     def counted(self, task, *arguments):
-        found.append(task)
+        found.append(1)
         return scan(self, task, *arguments)
     kind.scan = counted
 counting(ArraySource, scans)
