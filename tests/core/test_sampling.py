@@ -21,6 +21,18 @@ from dpcov.maps import identity_map
 from dpcov.sources import ArraySource
 
 
+class Counted(SeededBits):
+    """Notes how many words are asked for at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.default_rng(0))
+        self.drawn: list[int] = []
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        self.drawn.append(count)
+        return super().words(count)
+
+
 @pytest.mark.parametrize("sparse", [64, 1], ids=["marked", "sorted"])
 @pytest.mark.parametrize("few", [1 << 25, 1], ids=["halves of words", "words"])
 def test_every_set_of_positions_is_equally_likely(
@@ -65,20 +77,11 @@ def test_every_order_of_positions_is_equally_likely(many: int, monkeypatch: pyte
 
 
 def test_an_order_of_all_rows_takes_few_draws() -> None:
-    drawn: list[int] = []
-    bits = SeededBits(np.random.default_rng(0))
-
-    class Counted:
-        private = False
-
-        def words(self, count: int) -> NDArray[np.uint64]:
-            drawn.append(count)
-            return bits.words(count)
-
-    order = random_order(Counted(), 20_000, 20_000)
+    bits = Counted()
+    order = random_order(bits, 20_000, 20_000)
     assert sorted(order.tolist()) == list(range(20_000))
     # n (log n + 6) uniform positions have all of them but one time in 400; the seed is fixed.
-    assert len(drawn) < 25
+    assert len(bits.drawn) < 25
 
 
 @given(st.integers(1, 3000), st.integers(1, 60))
@@ -116,20 +119,11 @@ def test_words_that_would_favour_small_positions_are_rejected() -> None:
 
 
 def test_short_tables_take_half_the_bits() -> None:
-    drawn: list[int] = []
-    bits = SeededBits(np.random.default_rng(0))
-
-    class Counted:
-        private = False
-
-        def words(self, count: int) -> NDArray[np.uint64]:
-            drawn.append(count)
-            return bits.words(count)
-
+    bits = Counted()
     for n_rows, first in ((1 << 25, 50), ((1 << 25) + 1, 99)):
-        random_positions(Counted(), n_rows, 99)
-        assert drawn[0] == first
-        drawn.clear()
+        random_positions(bits, n_rows, 99)
+        assert bits.drawn[0] == first
+        bits.drawn.clear()
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -91,11 +91,8 @@ def test_a_release_gives_the_same_bits_as_the_array(
     assert str(found.receipt) == str(expected.receipt)
 
 
-def test_the_entries_of_every_partition_are_added_on_the_cluster(
-    spark: SparkSession, table: NDArray[np.float64], tasks: dict[str, RowTask]
-) -> None:
-    source = open_source(frame(spark, table, 5), NAMES)
-    assert isinstance(source, SparkSource)
+def count_collected(patch: pytest.MonkeyPatch, source: SparkSource) -> list[int]:
+    """Return what tells how many records reached the driver, job by job."""
     kind = type(source._data)
     collect = kind.toArrow
     collected: list[int] = []
@@ -105,9 +102,20 @@ def test_the_entries_of_every_partition_are_added_on_the_cluster(
         collected.append(found.num_rows)
         return found
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kind, "toArrow", counting)
-        source.scan(tasks["all"])
+    patch.setattr(kind, "toArrow", counting)
+    return collected
+
+
+def test_the_entries_of_every_partition_are_added_on_the_cluster(
+    spark: SparkSession,
+    table: NDArray[np.float64],
+    tasks: dict[str, RowTask],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = open_source(frame(spark, table, 5), NAMES)
+    assert isinstance(source, SparkSource)
+    collected = count_collected(monkeypatch, source)
+    source.scan(tasks["all"])
     # One 4 by 4 matrix, and the five numbers of rows.
     assert collected == [16 + 5]
 
@@ -120,16 +128,7 @@ def test_rows_that_are_held_stay_on_the_cluster(
 ) -> None:
     source = open_source(frame(spark, table, 5), NAMES)
     assert isinstance(source, SparkSource)
-    kind = type(source._data)
-    collect = kind.toArrow
-    collected: list[int] = []
-
-    def counting(self: Any) -> pa.Table:
-        found = collect(self)
-        collected.append(found.num_rows)
-        return found
-
-    monkeypatch.setattr(kind, "toArrow", counting)
+    collected = count_collected(monkeypatch, source)
     held = source.hold(np.arange(0, 5000, 7))
     assert collected == []
     held.scan(tasks["all"], 600)
