@@ -82,7 +82,8 @@ def test_a_release_gives_the_same_bits_as_the_array(
     assert (source.n_rows, source.columns) == (5000, ("a", "b", "c"))
     # All tasks in one scan.
     assert (source.scan(tasks["joint"]) == open_source(table).scan(tasks["joint"])).all()
-    check_held(source, table, tasks["all"])
+    if partitions > 1:
+        check_held(source, table, tasks["all"])
     # The default method would scan the table many times, each time alike.
     options: dict[str, Any] = {"rho": 1, "columns": NAMES, "method": "gaussian", "radius": 50.0}
     expected = dpcov.release(table, rng=np.random.default_rng(5), **options)
