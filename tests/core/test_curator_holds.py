@@ -19,6 +19,8 @@ from dpcov.core import (
     Curator,
     Gram,
     HeldRows,
+    LogNormGrid,
+    NormHistogram,
     PrivacyCost,
     Report,
     RowTask,
@@ -166,6 +168,25 @@ def test_a_sample_stays_the_one_that_is_held_and_totals_are_not_mixed_up() -> No
     assert mean(10) == pytest.approx(first[10], rel=1e-4)
     # More rows are held by no sample: each time it is another one.
     assert mean(4) != pytest.approx(mean(4), rel=1e-4)
+    assert source.scans == 4
+
+
+def test_counts_are_used_again_for_the_same_rows_alone() -> None:
+    rows = np.random.default_rng(3).normal(size=(1000, 1))
+    subject, source = curator(rows, rho=10**9)
+    subject.hold(200)
+    lattice_map, grid = identity_map(1), LogNormGrid(lowest=-6, highest=3, halves=4)
+
+    def counts(every: int) -> list[int]:
+        # Noise of sd 0.0003, rounded.
+        asked = NormHistogram(lattice_map, grid, 10**7, purpose="", every=every)
+        return [int(count) for count in subject.ask(asked).counts]
+
+    first = counts(5)
+    assert (sum(first), counts(5), source.scans) == (200, first, 1)
+    assert (sum(counts(10)), sum(counts(1)), sum(counts(5))) == (100, 1000, 200)
+    # A sample of its own is drawn anew each time.
+    assert counts(4) != counts(4)
     assert source.scans == 4
 
 
