@@ -9,16 +9,15 @@ larger in the table: it is not resolved, whatever its size (`dpcov.laws.least_re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpcov.arrays import Matrix, Vector
-from dpcov.core import NoisyGram
-from dpcov.laws import FAR, LossLaw, NoiseLaw, least_resolved, rarely_exceeded
+from dpcov.arrays import Vector
+from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
+from dpcov.methods.whitening.exposed import Exposed
 from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import Counted, Restoration
-from dpcov.methods.whitening.tail import law_of_counts, lost_length
 
 CONFIDENCE = 0.95
 """A predicted error holds in this share of releases."""
@@ -29,12 +28,6 @@ UPPER = 1.645
 _SEEN = 2.0
 """Standard deviations from which a count tells that there are more rows than expected; noise passes 1 time in
 44."""
-
-_END = 1.96
-"""Standard deviations from the middle of a normal 95% interval to its end."""
-
-_MOST_EXPOSED = 8
-"""Columns whose intervals allow for rows beyond: the laws of more would take too much memory."""
 
 _OUTWEIGHED = 1.0
 """What clipping may have taken from a variance, as a part of what it left. Beyond, the upper half of an
@@ -115,120 +108,6 @@ class Beyond:
             "far_at_most": self.far_at_most,
             "explained": not seen and restoration.worst <= _OUTWEIGHED,
         }
-
-
-@dataclass(frozen=True, eq=False)
-class Exposed:
-    """Columns whose means the rows beyond may have moved by more than noise does.
-
-    Attributes
-    ----------
-    clearly : tuple of int
-        Which columns have more of the far rows than noise would make it seem.
-    places : tuple of int
-        Which may have more, those with most first; none if a law of the tail explains how many rows lie
-        beyond. Intervals follow that law then.
-    shares : ndarray, shape (number of places,)
-        How likely the rows beyond are those of each: in proportion to how much more of the far rows it seems
-        to have than an even share. The rest, in proportion to an even share, is for rows of no column.
-    directions : ndarray, shape (d, number of places)
-        Where the far rows of each of these lie, in the table's columns.
-    law : LossLaw, optional
-        How many rows lie beyond, and how far; None if nobody can tell.
-    """
-
-    clearly: tuple[int, ...] = ()
-    places: tuple[int, ...] = ()
-    shares: Vector = field(default_factory=lambda: np.zeros(0))
-    directions: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
-    law: LossLaw | None = None
-
-    def laws(self, forms: Matrix, radius: float) -> tuple[LossLaw, ...]:
-        """Return what each column may have lost: all rows beyond may be those of one of them.
-
-        The look at far rows tells how likely that is for each.
-
-        Parameters
-        ----------
-        forms : ndarray, shape (d, d)
-            The coordinates that were clipped, of which the constant's column is the last.
-        radius : float
-            Where.
-        """
-        if self.law is None:
-            return ()
-        # A sequence of irrational steps stands for independent draws: methods make no random numbers.
-        drawn = (np.arange(len(self.law.rows)) + 0.5) * math.sqrt(3) % 1.0
-        owners = np.searchsorted(np.cumsum(self.shares), drawn)
-        # On top of what other laws say of all directions.
-        law = replace(self.law, radius=radius, directions=0)
-        units = self.directions / np.linalg.norm(forms @ self.directions, axis=0)
-        return tuple(
-            replace(law, rows=np.where(owners == place, law.rows, 0.0), along=along)
-            for place, along in enumerate(units[:-1].T)
-        )
-
-
-def find_exposed(
-    counted: Counted,
-    radius: float,
-    noise: NoiseLaw,
-    look: NoisyGram | None,
-    n_rows: int,
-    *,
-    explained: bool,
-) -> Exposed:
-    """Return the columns whose means the rows beyond may have moved by more than noise does.
-
-    Along one direction and on one side, as those of a column of rain, k rows of v times the radius lower a
-    mean by about ``k (v - 1/v) R / n`` in its direction; spread over all directions they take next to
-    nothing. Whose rows they are is not known, as they are few. But they are the furthest of the rows that the
-    wrap asked about, and of these some columns have more than others.
-
-    So columns are exposed if rows are seen beyond, if all of them along one column would move its mean
-    beyond its interval, and if this column has clearly more of the far rows than an even share. If no law
-    explains how many they are, intervals allow for them along every column that has more at all.
-
-    Parameters
-    ----------
-    counted : Counted
-        How many rows lie beyond the region.
-    radius : float
-        How far it reaches.
-    noise : NoiseLaw
-        Of the release, with a constant.
-    look : NoisyGram, optional
-        Of the directions of far rows; None if nobody asked.
-    n_rows : int
-        Rows of the table.
-    explained : bool
-        Whether there are as many rows far beyond as a law of the tail expects.
-    """
-    if look is None or counted.rows <= _SEEN * counted.spread:
-        return Exposed()
-    # A mean along a unit vector has noise of ``sigma |e| / sqrt 2``, e being the constant's form.
-    end = _END * noise.sigma * float(np.linalg.norm(noise.inverse[-1])) / math.sqrt(2)
-    law = law_of_counts(counted.near, counted.far, (counted.near_spread, counted.far_spread), FAR)
-    if lost_length(law) * radius / n_rows <= end:
-        return Exposed()
-    back = np.asarray(np.linalg.inv(look.lattice_map.matrix()), dtype=np.float64)
-    # A direction of the table's own is one along which a row keeps its constant.
-    constant = back[-1] / np.linalg.norm(back[-1])
-    own = np.eye(len(back)) - np.outer(constant, constant)
-    forms = back[:-1] @ own
-    forms /= np.linalg.norm(forms, axis=1)[:, None]
-    moment = look.mean()
-    along = np.einsum("ki,ij,kj->k", forms, moment, forms)
-    even = float(np.vdot(own, moment)) / len(forms)
-    clearly = tuple(np.flatnonzero(along - even > _SEEN * look.sigma).tolist())
-    if explained:
-        return Exposed(clearly)
-    order = np.argsort(-along, kind="stable")[:_MOST_EXPOSED]
-    places = order[along[order] > even]
-    excess = along[places] - even
-    # They may be rows of no column, too, which are given an even share.
-    shares = excess / (excess.sum() + max(even, 0.0))
-    return Exposed(clearly, tuple(places.tolist()), shares, back @ forms[places].T, law)
 
 
 def predicted_error(values: Vector, noise: NoiseLaw, restoration: Restoration, exposed: Exposed) -> float:

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,11 +15,13 @@ import numpy as np
 
 from dpcov.arrays import Matrix, Vector
 from dpcov.core import Clipping, Gram, LatticeMap, NoisyGram
-from dpcov.laws import FAR, KEPT_FAR, KEPT_NEAR, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import FAR, KEPT_FAR, KEPT_NEAR, KEPT_REACH, NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
-from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, Exposed, find_exposed, predicted_error
+from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
+from dpcov.methods.whitening.exposed import Clipped, Exposed, find_exposed
 from dpcov.methods.whitening.frames import in_frame
+from dpcov.methods.whitening.means import Losses, best_reach
 from dpcov.methods.whitening.queries.clipped import ClippedGram, Pull
 from dpcov.methods.whitening.rare import compress_rare_columns
 from dpcov.methods.whitening.restoration import (
@@ -37,8 +39,8 @@ from dpcov.methods.whitening.wrap import Region, directional_count, wrap
 # The root of what a float64 rounds off a square.
 _ROUNDED = 2.0**-25
 
-PULL = Pull(FAR, Fraction(KEPT_NEAR).limit_denominator(100), Fraction(KEPT_FAR).limit_denominator(100))
-"""What is left of rows beyond the region."""
+PULL = Pull(FAR, *(Fraction(kept).limit_denominator(100) for kept in (KEPT_NEAR, KEPT_FAR)))
+"""What is left of rows beyond the region that are counted."""
 
 
 def find_and_release(run: Run, white: White) -> Estimate:
@@ -64,22 +66,27 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     wanted = room.stretch @ inside
     dropped = directional_count(run, max(white.rank, 1))
     share = run.left
-    answer, counted = _ask(run, Clipping(run.map(wanted), room.radius, run.rule), pull)
+    if has_constant and not (run.contamination or run.curator.grouped or pull is not PULL):
+        constant = np.asarray(np.linalg.inv(wanted)[-1], dtype=np.float64)
+        pull = _up_to(pull, best_reach(run, region, room.radius, constant))
+    answer, counted, losses = _ask(run, Clipping(run.map(wanted), room.radius, run.rule), pull)
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
+    inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
     # White coordinates: heavy directions have no part of the constant, so these two commute.
     back = np.asarray(np.linalg.solve(room.stretch, shape), dtype=np.float64)
     restoration = (
         restore_dropped(region, dropped)
         if counted is None
-        else restore_shrunk(region, run.n, back @ moment @ back.T, counted, has_constant=has_constant)
+        else restore_shrunk(
+            region, run.n, back @ moment @ back.T, counted, has_constant=has_constant, reach=pull.reach
+        )
     )
     shrinkage = 0.0
     if white.complete and white.is_white and not run.has_few_rows:
         # The rounds before say that the rows are about white here, and they cost budget too.
         ball = np.asarray(np.linalg.inv(back.T @ back), dtype=np.float64)
-        moment, shrinkage = shrink_towards(ball, moment, answer.sigma)
-    inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
+        moment, shrinkage = _shrink(ball, moment, answer.sigma, inverse[-1] if has_constant else None)
     matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
     most, extra = math.sqrt(restoration.factor) * np.eye(run.d), restoration.beyond_most(run.d)
     # Only what is not a multiple of the identity takes the way through the frame, which rounds.
@@ -87,6 +94,11 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     if has_constant:
         raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
+    widening = np.eye(run.d)
+    if losses is not None:
+        moving = losses.give_back(matrix)
+        matrix, raising = moving @ matrix @ moving.T, moving @ raising
+        widening = losses.widening(inverse[-1], answer.sigma)
     # Outliers lie beyond on purpose.
     beyond = (
         Beyond.none() if counted is None else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
@@ -95,11 +107,14 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
     # Shrinking lowers the error on average over entries. But what it draws back is not noise alone: the
     # means, which are entries of one line, were off by more than noise narrowed by its weight.
-    law = NoiseLaw(raising @ inverse, answer.sigma, beyond.hidden + rounding)
-    raised = (most + extra) @ moment @ (most + extra)
+    law = NoiseLaw(raising @ inverse @ widening, answer.sigma, beyond.hidden + rounding)
+    narrowed = np.linalg.solve(widening, most + extra)
+    raised = narrowed @ moment @ narrowed.T
     told = beyond.describe(restoration)
     exposed = (
-        find_exposed(counted, room.radius, law, region.far_rows, run.n, explained=bool(told["explained"]))
+        find_exposed(
+            Clipped(counted, room.radius, forms, run.n, region.far_rows, losses, pull.reach), law
+        )
         if has_constant and counted is not None
         else Exposed()
     )
@@ -116,18 +131,38 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
             for direction, stretch in zip(region.heavy, region.stretches, strict=True)
         ],
     }
-    losses = restoration.located_laws(raising @ inverse, run.d - has_constant)
-    losses += exposed.laws(forms, room.radius)
-    return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, losses)
+    laws = restoration.located_laws(raising @ inverse, run.d - has_constant)
+    laws += exposed.laws(forms, room.radius)
+    return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, laws)
 
 
-def _ask(run: Run, clipping: Clipping, pull: Pull) -> tuple[NoisyGram, Counted | None]:
-    """Ask for the released matrix and how many rows were clipped; outliers are dropped, and not counted."""
+def _shrink(ball: Matrix, moment: Matrix, sigma: float, constant: Vector | None) -> tuple[Matrix, float]:
+    """Shrink a noisy second moment to that of a ball, and return the weight; the means stay as they are.
+
+    Where the rows are centred is no reason to expect their means there: those of skewed columns are not.
+    """
+    if constant is None:
+        return shrink_towards(ball, moment, sigma)
+    own = np.linalg.qr(constant[:, None], mode="complete").Q[:, 1:]
+    part = own.T @ moment @ own
+    shrunk, weight = shrink_towards(own.T @ ball @ own, part, sigma)
+    return moment + own @ (shrunk - part) @ own.T, weight
+
+
+def _up_to(pull: Pull, reach: float) -> Pull:
+    """Return the pull with which losses are given back up to a reach."""
+    return replace(pull, reach=reach, kept_reach=Fraction(KEPT_REACH).limit_denominator(100))
+
+
+def _ask(
+    run: Run, clipping: Clipping, pull: Pull
+) -> tuple[NoisyGram, Counted | None, Losses | None]:
+    """Ask for the released matrix and what clipping did; outliers are dropped, and not counted."""
     left, purpose = run.curator.remaining.rho, "the released matrix"
     if run.contamination:
-        return run.curator.ask(Gram(clipping, left, purpose)), None
+        return run.curator.ask(Gram(clipping, left, purpose)), None, None
     found = run.curator.ask(ClippedGram(clipping, pull, left, purpose))
-    return found.gram, Counted.of(found)
+    return found.gram, Counted.of(found), Losses.of(found)
 
 
 def release_nothing(run: Run) -> Estimate:

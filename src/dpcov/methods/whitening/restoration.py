@@ -20,7 +20,6 @@ from dpcov.methods.whitening.queries.clipped import NoisyClippedGram
 from dpcov.methods.whitening.tail import (
     VAGUE,
     expected_loss,
-    fit_tail,
     largest_loss,
     law_of_counts,
     loss_quantile,
@@ -142,7 +141,7 @@ class Restoration:
 
 
 def restore_shrunk(
-    region: Region, n_rows: int, white: Matrix, counted: Counted, *, has_constant: bool
+    region: Region, n_rows: int, white: Matrix, counted: Counted, *, has_constant: bool, reach: float | None
 ) -> Restoration:
     """Return what shrinking rows to the region is expected to have taken.
 
@@ -158,18 +157,21 @@ def restore_shrunk(
         How many rows lie beyond.
     has_constant : bool
         Whether the constant is among the columns.
+    reach : float, optional
+        Up to where the means are given back what they lost; None if they are not.
     """
     units = _units(region, white)
     fitted = [
-        fit_tail(tail.histogram, tail.radius) if unit > 0 else None
-        for tail, unit in zip(region.tails, units, strict=True)
+        tail.law if unit > 0 else None for tail, unit in zip(region.tails, units, strict=True)
     ]
     shared = [
-        None if law is None else replace(law, radius=tail.radius / unit, evenness=_evenness(region))
+        None
+        if law is None
+        else replace(law, radius=tail.radius / unit, evenness=_evenness(region), reach=reach)
         for law, tail, unit in zip(fitted, region.tails, units, strict=True)
     ]
     agreeing = _that_agree_with(counted, shared)
-    likely = _by_counts(counted, region, units) if agreeing is None else agreeing
+    likely = _by_counts(counted, region, units, reach) if agreeing is None else agreeing
     laws = tuple(
         None
         if law is None
@@ -284,7 +286,9 @@ def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequen
     ]
 
 
-def _by_counts(counted: Counted, region: Region, units: Sequence[float]) -> Sequence[LossLaw | None]:
+def _by_counts(
+    counted: Counted, region: Region, units: Sequence[float], reach: float | None
+) -> Sequence[LossLaw | None]:
     """Return laws of the rows beyond that follow from their numbers alone, where no histogram tells more.
 
     Each law has them all in one place: along a heavy direction as often as far rows are there, or elsewhere.
@@ -300,6 +304,7 @@ def _by_counts(counted: Counted, region: Region, units: Sequence[float]) -> Sequ
             radius=tail.radius / unit,
             rows=np.where(drawn == place, guessed.rows, 0.0),
             evenness=_evenness(region),
+            reach=reach,
         )
         if unit > 0
         else None

@@ -1,6 +1,6 @@
-"""The noisy Gram matrix of clipped rows, and how many were clipped, for the price of the matrix alone.
+"""The noisy Gram matrix of clipped rows, how many were clipped, and what that took from the sums of the rows.
 
-The proof note is ``clipped.md``.
+All for the price of the matrix alone. The proof note is ``clipped.md``.
 """
 
 from __future__ import annotations
@@ -28,57 +28,92 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pull:
-    """How rows beyond the radius are drawn in, further than to it, so that they can be counted.
+    """How rows beyond the radius are drawn in, further than to it, so that more can be asked about them.
 
     Attributes
     ----------
     far : float
         Rows of more than so many radii lie far beyond; above 1.
     kept_near, kept_far : Fraction
-        Which part of the squared radius rows beyond it are left with, and those far beyond: from 1/2 to 1,
-        without the latter.
+        Which part of the squared radius rows beyond it are left with, and those far beyond, for being
+        counted: from 1/2 to 1, without the latter.
+    reach : float, optional
+        With it, what clipping takes from the sum of the rows is added up as well: in full from rows of up to
+        so many radii, at least `far`, and from longer ones as much as from these.
+    kept_reach : Fraction, optional
+        Which part of the squared radius rows of `reach` radii are left with: from 1/2 to `kept_far`, without
+        the latter. Between the radius and `reach`, rows are left with what their share of the loss needs.
     """
 
     far: float
     kept_near: Fraction
     kept_far: Fraction
+    reach: float | None = None
+    kept_reach: Fraction | None = None
 
     def __post_init__(self) -> None:
         if not 1 < self.far < math.inf:
             raise ArgumentError(f"far must be a number above 1, got {self.far}.")
         if not all(Fraction(1, 2) <= kept < 1 for kept in self.kept):
             raise ArgumentError("kept_near and kept_far must be at least 1/2 and below 1.")
+        if (self.reach is None) != (self.kept_reach is None):
+            raise ArgumentError("reach and kept_reach belong together.")
+        if self.reach is not None and not self.far <= self.reach < math.inf:
+            raise ArgumentError(f"reach must be a number of at least far={self.far:g}, got {self.reach}.")
+        if self.kept_reach is not None and not Fraction(1, 2) <= self.kept_reach < self.kept_far:
+            raise ArgumentError("kept_reach must be at least 1/2 and below kept_far.")
 
     @property
     def kept(self) -> tuple[Fraction, Fraction]:
-        """Both parts, that of the nearer rows first."""
+        """Which part each kind is left with for being counted, that of the nearer rows first."""
         return self.kept_near, self.kept_far
 
-    def squares(self, lattice: Lattice) -> tuple[int, int]:
-        """Return Q for each kind: a row counts if its squared norm lies between ``B^2 - Q`` and Q."""
-        near, far = (math.floor(kept * lattice.bound**2) for kept in self.kept)
+    @property
+    def least_kept(self) -> Fraction:
+        """Which part of the squared radius any row beyond it is left with at least."""
+        return min(*self.kept) if self.kept_reach is None else min(self.kept_reach, self.kept_near)
+
+    @property
+    def strength(self) -> float:
+        """By what a row that was shrunk by s is multiplied, over ``(1/s - s) B``, when losses are added up."""
+        if self.reach is None or self.kept_reach is None:
+            return 0.0
+        shrunk = float(self.kept_reach) / self.reach**2
+        return math.sqrt(2 * float(self.kept_far - self.kept_reach) / (1 / shrunk - 2 + shrunk))
+
+    def rooms(self, lattice: Lattice) -> tuple[int, int]:
+        """Return which part of ``2 (B^2 - p)`` goes into the count of a row of each kind, p its square."""
+        near, far = (2 * (lattice.bound**2 - math.floor(kept * lattice.bound**2)) for kept in self.kept)
         return near, far
 
+    def least_square(self, lattice: Lattice) -> int:
+        """Return the least square of a row that counts: what is left of any, rounding aside."""
+        margin = lattice.bound - lattice.clip
+        return max(math.isqrt(math.floor(self.least_kept * lattice.bound**2)) - 2 * margin, 0) ** 2
+
     def weights(self, lattice: Lattice) -> tuple[int, int]:
-        """Return by what each kind is counted: the root of ``2 Q (B^2 - Q)``, rounded down."""
-        near, far = (math.isqrt(2 * q * (lattice.bound**2 - q)) for q in self.squares(lattice))
+        """Return by what each kind is counted: the root of its room times the least square, rounded down."""
+        near, far = (math.isqrt(room * self.least_square(lattice)) for room in self.rooms(lattice))
         return near, far
 
     def lengths(self, lattice: Lattice) -> tuple[float, float]:
         """Return how long rows of each kind are left, in units of the radius: a little less than was asked.
 
         They stay as far within their own bound as others do within theirs, so that rounding takes no row
-        across.
+        across. With `reach`, they are left shorter still, the longer they were.
         """
         margin = lattice.bound - lattice.clip
-        near, far = ((math.isqrt(q) - margin) / lattice.clip for q in self.squares(lattice))
+        near, far = (
+            (math.isqrt(lattice.bound**2 - room // 2) - margin) / lattice.clip for room in self.rooms(lattice)
+        )
         return near, far
 
-    def check(self, lattice: Lattice) -> None:
+    def check(self, table: Table) -> None:
         """Raise an `ArgumentError` if rounding could take rows out of the range in which they count."""
-        margin = lattice.bound - lattice.clip
-        if any((math.isqrt(q) - 2 * margin) ** 2 < lattice.bound**2 - q for q in self.squares(lattice)):
-            raise ArgumentError("kept_near and kept_far are too small for rows to be counted: raise them.")
+        if 2 * self.least_square(table.lattice) < table.lattice.bound**2:
+            raise ArgumentError("rows are left with too little to be counted: raise kept_near, or the others.")
+        if self.reach is not None and table.grouped:
+            raise ArgumentError("reach must be None where rows are grouped: the losses of units have no proof.")
 
 
 def lengths_left(pull: Pull, curator: Curator) -> tuple[float, float]:
@@ -91,22 +126,30 @@ def lengths_left(pull: Pull, curator: Curator) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class NoisyClippedGram:
-    """The Gram matrix of clipped rows, and the numbers of those that were clipped, each with noise.
+    """The Gram matrix of clipped rows and what is known of those that were clipped, each with noise.
+
+    All noise but that of the matrix has the variance ``gram.variance``.
 
     Attributes
     ----------
     gram : NoisyGram
         The matrix and its trace.
     counts : ndarray of int64, shape (2,)
-        How many rows lay beyond the radius but not far, and far beyond, times `weights`. Their noise has the
-        variance ``gram.variance``.
+        How many rows lay beyond the radius but not far, and far beyond, times `weights`.
     weights : tuple of int
         What one row of each kind counts.
+    losses : ndarray of int64, shape (d,), optional
+        The sum of all z times ``(1/s - s)``, for rows that were shrunk by s to z, times `loss_weight`; None if
+        that was not asked.
+    loss_weight : float
+        What 1 counts in `losses`.
     """
 
     gram: NoisyGram
     counts: NDArray[np.int64]
     weights: tuple[int, int]
+    losses: NDArray[np.int64] | None = None
+    loss_weight: float = 1.0
 
     @property
     def rows(self) -> Floats:
@@ -118,10 +161,27 @@ class NoisyClippedGram:
         """Standard deviations of the noise of `rows`."""
         return math.sqrt(float(self.gram.variance)) / np.array(self.weights, dtype=np.float64)
 
+    @property
+    def lost(self) -> Floats | None:
+        """What clipping took from the mean of a row times its constant, in mapped coordinates.
+
+        A complete row y has the constant 1. Shrunk to ``z = s y`` it adds ``s^2 y`` instead of y, and
+        ``(1/s - s) z`` is what it lost.
+        """
+        if self.losses is None:
+            return None
+        unit = math.sqrt(self.gram.unit) / self.gram.n_rows
+        return np.asarray(self.losses * (unit / self.loss_weight))
+
+    @property
+    def lost_spread(self) -> float:
+        """Standard deviation of the noise in every coordinate of `lost`."""
+        return math.sqrt(float(self.gram.variance) * self.gram.unit) / self.gram.n_rows / self.loss_weight
+
 
 @dataclass(frozen=True, eq=False)
 class ClippedGram(GaussianQuery):
-    """Ask for the Gram matrix of clipped rows and for how many were clipped: a `NoisyClippedGram`.
+    """Ask for the Gram matrix of clipped rows and what clipping did to them: a `NoisyClippedGram`.
 
     Parameters
     ----------
@@ -136,8 +196,8 @@ class ClippedGram(GaussianQuery):
 
     Notes
     -----
-    *Formal guarantee.* `rho`-zCDP for replacing one row: matrix, trace and weighted counts together move by
-    at most ``sqrt(2) B^2`` in l2 norm, as the matrix alone does, and get the noise of `Gram`
+    *Formal guarantee.* `rho`-zCDP for replacing one row: matrix, trace, weighted counts and weighted losses
+    together move by at most ``sqrt(2) B^2`` in l2 norm, as the matrix alone does, and get the noise of `Gram`
     (``clipped.md``).
 
     Examples
@@ -175,25 +235,30 @@ class ClippedGram(GaussianQuery):
         if self.clipping.rule is not Rule.SHRINK:
             raise ArgumentError("rule must be Rule.SHRINK: rows that are counted shrink.")
         self._gram.check(table)
-        self.pull.check(table.lattice)
+        self.pull.check(table)
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
-        """Return the exact Gram matrix and counts of all rows."""
+        """Return the exact Gram matrix, counts and losses of all rows."""
         del bits
         return _ClippedTask(self.clipping, self.pull, table.lattice, table.constant)
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyClippedGram:
-        """Add noise to the matrix and its trace, and to the weighted counts."""
-        d = table.n_columns
-        gram = self._gram.answer(exact[:-2].reshape(d, d), table, bits)
-        weights = self.pull.weights(table.lattice)
+        """Add noise to the matrix and its trace, to the weighted counts and to the weighted losses."""
+        d, pull = table.n_columns, self.pull
+        matrix, counts, losses = np.split(exact, [d * d, d * d + 2])
+        gram = self._gram.answer(matrix.reshape(d, d), table, bits)
+        weights = pull.weights(table.lattice)
         noise = rounded_gaussian(bits, gram.variance, 2)
-        return NoisyClippedGram(gram, exact[-2:] * np.array(weights, dtype=np.int64) + noise, weights)
+        counts = counts * np.array(weights, dtype=np.int64) + noise
+        if pull.reach is None:
+            return NoisyClippedGram(gram, counts, weights)
+        losses = losses + rounded_gaussian(bits, gram.variance, d)
+        return NoisyClippedGram(gram, counts, weights, losses, pull.strength * table.lattice.bound)
 
 
 @dataclass(frozen=True, eq=False)
 class _ClippedTask(RowTask):
-    """The exact Gram matrix of clipped rows in lattice units, and the two counts after it."""
+    """The exact Gram matrix of clipped rows in lattice units, the two counts, and weighted losses if asked."""
 
     clipping: Clipping
     pull: Pull
@@ -208,7 +273,8 @@ class _ClippedTask(RowTask):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the total."""
-        return (self.clipping.lattice_map.n_columns**2 + 2,)
+        d = self.clipping.lattice_map.n_columns
+        return (d * d + 2 + (0 if self.pull.reach is None else d),)
 
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
@@ -219,44 +285,81 @@ class _ClippedWorker(MappedWorker):
     overwrites = True
 
     def __init__(self, task: _ClippedTask) -> None:
+        d = task.clipping.lattice_map.n_columns
         super().__init__(MappedRows(task.clipping.lattice_map, task.block_rows), constant=task.constant)
         self._rows = _PulledRows(task.clipping, task.pull, task.lattice)
-        self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
-        self._bound = task.lattice.bound**2
-        self._most = task.pull.squares(task.lattice)
+        self._sum = GramSum(d, task.lattice.exact_rows)
+        self._bound, self._exact_rows = task.lattice.bound**2, task.lattice.exact_rows
+        self._least = float(task.pull.least_square(task.lattice))
+        self._rooms = np.array([0, *task.pull.rooms(task.lattice)], dtype=np.float64)
         self._counts = np.zeros(2, dtype=np.int64)
+        self._losses = None if task.pull.reach is None else np.zeros(d, dtype=np.int64)
 
     def add_mapped(self, units: Units | None) -> None:
         values, squares = self._rows.clip(self.mapped, units=units)
-        for place, most in enumerate(self._most):
-            # The proof rests on this test of exact integers, and on kinds that exclude each other. How rows
-            # were drawn in does not matter.
-            counted = (squares >= float(self._bound - most)) & (squares <= float(most))
-            self._counts[place] += np.count_nonzero(counted & (self._rows.kind == 1 + place))
+        # The proof rests on these tests of exact integers, and on kinds that exclude each other. How rows were
+        # drawn in does not matter.
+        kind = self._rows.kind
+        room = 2.0 * (self._bound - squares) - self._rooms[kind]
+        counted = (kind > 0) & (squares >= self._least) & (room >= 0)
+        self._counts += [np.count_nonzero(counted & (kind == 1)), np.count_nonzero(counted & (kind == 2))]
+        if self._losses is not None:
+            self._add_losses(values, np.where(counted, room, 0.0))
         self._sum.add(values, squares, units)
 
+    def _add_losses(self, values: Floats, room: Floats) -> None:
+        """Add rows times whole numbers whose squares are at most `room`, all of which are exact."""
+        multiples = np.floor(np.minimum(self._rows.wanted, np.sqrt(room)))
+        multiples = np.where((multiples >= 0) & (multiples * multiples <= room), multiples, 0.0)
+        for first in range(0, len(multiples), self._exact_rows):
+            part = slice(first, first + self._exact_rows)
+            sums = np.einsum("ij,j->i", values[:, part], multiples[part])
+            self._losses += sums.astype(np.int64)
+
     def total(self) -> NDArray[np.int64]:
-        return np.concatenate([self._sum.total().ravel(), self._counts])
+        losses = np.zeros(0, dtype=np.int64) if self._losses is None else self._losses
+        return np.concatenate([self._sum.total().ravel(), self._counts, losses])
 
 
 class _PulledRows(LatticeRows):
     """Clips rows, and draws those beyond the radius in a little further.
+
+    A row of v radii that is shrunk by s is left with the part ``k = s^2 v^2`` of the squared radius. Being
+    counted takes a room of w, and its loss ``(1/s - s) z`` one of ``b^2 (1/s - s)^2``: together ``2 (1 - k)``.
+    So ``q = s^2`` is the larger root of ``q^2 (v^2 + b^2 / 2) - q (1 - w / 2 + b^2) + b^2 / 2 = 0``.
 
     Attributes
     ----------
     kind : ndarray of int8
         Of the last rows, or units: 1 if they were drawn in as those that lie beyond but not far, 2 as those
         that lie far beyond, and 0 otherwise.
+    wanted : ndarray of float64
+        By what each of the last rows is to be multiplied to give its loss, up to that at the reach.
     """
 
     def __init__(self, clipping: Clipping, pull: Pull, lattice: Lattice) -> None:
         super().__init__(clipping, lattice)
-        self._far = pull.far
+        self._far, self._reach = pull.far, pull.reach
         self._lengths = np.array([1.0, *pull.lengths(lattice)])
+        self._linear = np.array([0.0, *map(float, pull.kept)]) + pull.strength**2
+        self._half = pull.strength**2 / 2
+        self._weight = pull.strength * lattice.bound
+        self._bound, self._clip = lattice.bound, lattice.clip
         self.kind = np.zeros(0, dtype=np.int8)
+        self.wanted = np.zeros(0)
 
     def kept(self, unclipped: Floats, whole: Floats) -> Floats:
         self.kind = (unclipped > whole).astype(np.int8) + (unclipped > self._far * whole)
         # The same steps for every row, whatever its kind.
-        factor: Floats = np.minimum(unclipped, whole) * self._lengths[self.kind]
+        inside: Floats = np.minimum(unclipped, whole)
+        if self._reach is None:
+            factor: Floats = inside * self._lengths[self.kind]
+            return factor
+        squared = np.square(np.clip(unclipped / whole, 1.0, self._reach))
+        linear, leading = self._linear[self.kind], squared + self._half
+        root = np.sqrt(np.maximum(linear * linear - 4 * self._half * leading, 0.0))
+        shrunk = np.sqrt((linear + root) / (2 * leading))
+        length = (shrunk * np.sqrt(squared) * self._bound - (self._bound - self._clip)) / self._clip
+        self.wanted = np.where(self.kind > 0, self._weight * (1 / shrunk - shrunk), 0.0)
+        factor = inside * np.where(self.kind > 0, length, 1.0)
         return factor
