@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -113,11 +114,22 @@ class Clipped:
     losses: Losses | None = None
     reach: float | None = None
 
-    @property
+    @cached_property
     def law(self) -> LossLaw:
         """How many there are, and how far out, as the counts have it."""
         spreads = (self.counted.near_spread, self.counted.far_spread)
         return replace(law_of_counts(self.counted.near, self.counted.far, spreads, FAR), reach=self.reach)
+
+    @cached_property
+    def given_back(self) -> Vector:
+        """What was given back to the mean of a direction that all of them lie along, for each of the laws."""
+        lengths = lost_lengths(self.law, None) - lost_lengths(self.law, self.reach)
+        return np.asarray(lengths * self.radius / self.n_rows)
+
+    @property
+    def largest_loss(self) -> float:
+        """Its root mean square over the laws."""
+        return math.sqrt(float(np.square(self.given_back).mean()))
 
 
 def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
@@ -144,7 +156,7 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
         seen = clipped.counted.rows > _SEEN * clipped.counted.spread
         if seen and lost_length(law, clipped.reach) * clipped.radius / clipped.n_rows > end:
             clearly = tuple(np.flatnonzero(most).tolist())
-    likely = prior * _likelihoods(clipped, law, directions)
+    likely = prior * _likelihoods(clipped, directions)
     likely /= likely.sum() + max(1 - float(prior.sum()), 0.0)
     order = np.argsort(-likely, kind="stable")[:_MOST_EXPOSED]
     places = order[likely[order] > _LEAST_SHARE]
@@ -177,7 +189,7 @@ def _by_directions(look: NoisyGram) -> tuple[Vector, Vector]:
     return shares, along - even > _SEEN * look.sigma
 
 
-def _likelihoods(clipped: Clipped, law: LossLaw, directions: Matrix) -> Vector:
+def _likelihoods(clipped: Clipped, directions: Matrix) -> Vector:
     """Return how likely the measured losses are if all rows beyond are a column's, relative to no column's.
 
     They lie on one side of it, whichever, and each of the laws is as likely.
@@ -186,7 +198,7 @@ def _likelihoods(clipped: Clipped, law: LossLaw, directions: Matrix) -> Vector:
     if losses is None:
         return np.ones(len(directions))
     measured = directions @ (clipped.forms @ losses.lost)
-    expected = (lost_lengths(law, None) - lost_lengths(law, clipped.reach)) * clipped.radius / clipped.n_rows
+    expected = clipped.given_back
     agreeing = np.outer(np.concatenate([measured, -measured]), expected)
     ratios = np.exp(np.minimum((agreeing - expected**2 / 2) / losses.spread**2, 500.0))
     result: Vector = ratios.reshape(2, len(directions), -1).mean(axis=(0, 2))

@@ -47,6 +47,16 @@ class Losses:
         columns = np.linalg.solve(answer.gram.lattice_map.matrix(), answer.lost)
         return cls(np.asarray(columns, dtype=np.float64), answer.lost_spread)
 
+    def expected(self, largest: float) -> Losses:
+        """Return what was lost, given its noise and how much that can be at all: its mean and deviation.
+
+        The rows beyond are counted, and a loss along one direction has about the size `largest` if all of them
+        lie there on one side. Normal laws of that size and of the noise make the mean the measured loss times
+        ``largest^2 / (largest^2 + spread^2)``.
+        """
+        trust = largest**2 / (largest**2 + self.spread**2)
+        return Losses(trust * self.lost, math.sqrt(trust) * self.spread)
+
     def give_back(self, matrix: Matrix) -> Matrix:
         """Return T so that ``T matrix T^T`` has the means that rows had before, and the same covariance.
 

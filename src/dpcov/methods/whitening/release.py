@@ -94,11 +94,13 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     if has_constant:
         raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
-    widening = np.eye(run.d)
-    if losses is not None:
-        moving = losses.give_back(matrix)
+    widening, clipped = np.eye(run.d), None
+    if losses is not None and counted is not None:
+        clipped = Clipped(counted, room.radius, forms, run.n, region.far_rows, losses, pull.reach)
+        expected = losses.expected(region.agreement.about * clipped.largest_loss)
+        moving = expected.give_back(matrix)
         matrix, raising = moving @ matrix @ moving.T, moving @ raising
-        widening = losses.widening(inverse[-1], answer.sigma)
+        widening = expected.widening(inverse[-1], answer.sigma)
     # Outliers lie beyond on purpose.
     beyond = (
         Beyond.none() if counted is None else Beyond.of(counted, region.agreement, room.radius**2 / run.n)
