@@ -17,7 +17,7 @@ import numpy as np
 from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
 from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
-from dpcov.laws import FAR, LossLaw, NoiseLaw
+from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear.known import constant_name
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
@@ -77,7 +77,7 @@ def save_release(release: Release, path: str | Path) -> None:
                 "laws": len(law.rows),
                 "directions": law.directions,
                 "along": None if law.along is None else law.along.tolist(),
-                "reach": law.reach,
+                "measured": law.measured,
                 **{name: getattr(law, name) for name in _LOSS_NUMBERS},
             }
             for law in losses
@@ -261,13 +261,11 @@ def _read_law(stored: Mapping[str, Any], table: Array, n_columns: int) -> LossLa
     )
     if not (sound and min(numbers.values()) >= 0 and (along is None or len(along) == n_columns)):
         raise ValueError("its tail is not valid")
-    # Releases of earlier versions give nothing back to means.
-    reach = None if stored.get("reach") is None else _real(stored["reach"])
-    if reach is not None and reach < FAR:
-        raise ValueError("its tail is not valid")
+    # In releases of earlier versions nothing was given back to means.
+    measured = _typed(stored.get("measured", False), bool)
     # A law of a direction may come on top of others, and then has no directions of its own.
     directions = 0 if along is not None and stored["directions"] == 0 else _whole(stored["directions"])
-    return LossLaw(rows, shape, spread, directions=directions, along=along, reach=reach, **numbers)
+    return LossLaw(rows, shape, spread, directions=directions, along=along, measured=measured, **numbers)
 
 
 def _read_receipt(manifest: Mapping[str, Any]) -> Receipt:

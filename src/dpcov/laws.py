@@ -50,10 +50,11 @@ them is hardly missed; with 0.99 their count is about as precise as one for 1% o
 rests on the far ones, which have lost more than half of their squares already. Room for rounding takes a
 little more: 1e-4 at most for rows, and up to 0.01 for 10^9 units of 100 columns."""
 
-KEPT_REACH = 0.8
-"""Which part is left of the rows whose loss is added up and given back to the means, at the reach of that and
-beyond. The noise of what is given back falls as the root of what is taken for it, ``KEPT_FAR - KEPT_REACH``;
-between 0.6 and 0.8, means have the same noise within 4%, and the matrix keeps more of these rows with 0.8."""
+KEPT_LOSING = 0.8
+"""Which part is left of rows far beyond where the losses of rows are added up and given back to the means.
+What is given back has noise of ``R / (b sqrt(rho))``, with b of `loss_strength`: 1.9 R, and a mean without it
+some 3 R. With 0.65, for which b is largest, it would be 1.6 R, and the noise of both together 4% less; the
+matrix keeps more of these rows with 0.8."""
 
 _LIGHT = 1e-9
 
@@ -121,9 +122,9 @@ class LossLaw:
         None if the rows lie in all directions that no other law is for.
     tilt : float
         How far `along` is off: the sine of an angle.
-    reach : float, optional
-        What clipping took from means was measured and given back: in full of rows of up to so many radii, and
-        of longer ones as much as of these. None if it was not.
+    measured : bool
+        Whether what clipping took from means was measured and given back: in full of rows that do not lie far
+        beyond (`FAR`), and of others as much as of one at the edge to these.
 
     Examples
     --------
@@ -144,7 +145,7 @@ class LossLaw:
     restored_constant: float = 0.0
     along: Vector | None = None
     tilt: float = 0.0
-    reach: float | None = None
+    measured: bool = False
 
     def beyond(self, reach: float) -> Vector:
         """Return which part of these rows lies beyond `reach` times the radius, under each of the laws."""
@@ -173,28 +174,28 @@ class LossLaw:
         return result
 
 
-def loss_strength(reach: float) -> float:
+def loss_strength() -> float:
     """Return b: the loss of a row that was shrunk by s is measured with noise of ``1 / b`` times that of rho.
 
     Examples
     --------
     >>> from dpcov.laws import loss_strength
-    >>> round(1 / loss_strength(1.5), 2), round(1 / loss_strength(3.0), 2)
-    (2.12, 5.99)
+    >>> round(1 / loss_strength(), 2)
+    1.86
     """
-    shrunk = KEPT_REACH / reach**2
-    return math.sqrt(2 * (KEPT_FAR - KEPT_REACH) / (1 / shrunk - 2 + shrunk))
+    shrunk = KEPT_LOSING / FAR**2
+    return math.sqrt(2 * (KEPT_FAR - KEPT_LOSING) / (1 / shrunk - 2 + shrunk))
 
 
-def kept_square(norms: Matrix, reach: float | None = None) -> Matrix:
+def kept_square(norms: Matrix, *, measured: bool = False) -> Matrix:
     """Return what is left of the squares of rows beyond the radius, in its units, by how long they are.
 
     Parameters
     ----------
     norms : ndarray
         At least 1: in units of the radius.
-    reach : float, optional
-        Up to where losses are given back to the means (`LossLaw.reach`); what they are measured with is taken
+    measured : bool
+        Whether losses are given back to the means (`LossLaw.measured`); what they are measured with is taken
         from the rows (``methods/whitening/queries/clipped.py`` has the equation).
 
     Examples
@@ -203,45 +204,56 @@ def kept_square(norms: Matrix, reach: float | None = None) -> Matrix:
     >>> from dpcov.laws import kept_square
     >>> kept_square(np.array([1.2, 3.0]))
     array([0.99, 0.93])
-    >>> kept_square(np.array([1.2, 3.0]), reach=2.0).round(3)
-    array([0.984, 0.8  ])
+    >>> kept_square(np.array([1.2, 3.0]), measured=True).round(3)
+    array([0.967, 0.8  ])
     """
     counted = np.where(norms > FAR, KEPT_FAR, KEPT_NEAR)
-    if reach is None:
+    if not measured:
         return np.asarray(counted)
-    squares, strength = np.minimum(norms, reach) ** 2, loss_strength(reach) ** 2
+    squares, strength = np.minimum(norms, FAR) ** 2, loss_strength() ** 2
     linear, leading = counted + strength, squares + strength / 2
     shrunk = (linear + np.sqrt(linear**2 - 2 * strength * leading)) / (2 * leading)
     result: Matrix = shrunk * squares
     return result
 
 
-def lost_to_means(norms: Matrix, reach: float | None = None) -> Matrix:
-    """Return what clipping takes from the product of a row and its constant beyond what is given back.
+def given_back(norms: Matrix) -> Matrix:
+    """Return what is given back to the mean of a row's product with its constant, in units of the radius.
 
-    In units of the radius: the row and its constant are both shrunk, so of v radii ``v - k / v`` is lost,
-    where k is what is left of its square.
+    Both are shrunk, so of v radii ``v - k / v`` is lost, where k is what is left of its square.
 
     Parameters
     ----------
     norms : ndarray
         At least 1: in units of the radius.
-    reach : float, optional
-        Up to where losses are given back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcov.laws import given_back
+    >>> given_back(np.array([1.0, 1.2, 4.0])).round(3)
+    array([0.01 , 0.394, 0.849])
+    """
+    near = np.minimum(norms, FAR)
+    kept = np.where(norms > FAR, KEPT_LOSING, kept_square(near, measured=True))
+    result: Matrix = near - kept / near
+    return result
+
+
+def lost_to_means(norms: Matrix, *, measured: bool) -> Matrix:
+    """Return what clipping takes from that product beyond what is given back, in units of the radius.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dpcov.laws import lost_to_means
-    >>> lost_to_means(np.array([1.0, 2.0, 4.0])).round(3)
-    array([0.01 , 1.535, 3.768])
-    >>> lost_to_means(np.array([1.0, 2.0, 4.0]), reach=2.0).round(3)
-    array([0. , 0. , 2.2])
+    >>> lost_to_means(np.array([1.0, 1.2, 4.0]), measured=False).round(3)
+    array([0.01 , 0.375, 3.768])
+    >>> lost_to_means(np.array([1.0, 1.2, 4.0]), measured=True).round(3)
+    array([0.   , 0.   , 2.951])
     """
-    lost = norms - kept_square(norms, reach) / norms
-    if reach is None:
-        return np.asarray(lost)
-    return np.asarray(np.maximum(lost - (reach - KEPT_REACH / reach), 0.0) * (norms > reach))
+    lost = norms - kept_square(norms, measured=measured) / norms
+    return np.asarray(lost - given_back(norms) if measured else lost)
 
 
 def noise_norm(n_directions: float, sigma: float) -> float:

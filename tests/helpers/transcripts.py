@@ -127,8 +127,11 @@ def _statistics(query: Any, table: Table, exact: Integers) -> list[Integers]:
     if isinstance(query, Gram):
         return [exact.diagonal(), exact[np.triu_indices(len(exact), 1)], np.array([exact.trace()])]
     if isinstance(query, ClippedGram):
-        gram = _statistics(query._gram, table, exact[:-2].reshape((table.n_columns,) * 2))
-        return [*gram, exact[-2:] * np.array(query.pull.weights(table.lattice))]
+        d = table.n_columns
+        matrix, counts, losses = np.split(exact, [d * d, d * d + 2])
+        gram = _statistics(query._gram, table, matrix.reshape(d, d))
+        weighted = [*gram, counts * np.array(query.pull.weights(table.lattice))]
+        return weighted if query.pull.reach is None else [*weighted, losses]
     if isinstance(query, NormHistogram):
         return [exact]
     if isinstance(query, RowsBeyond):
@@ -149,7 +152,8 @@ def _observed(query: Any, answer: Any) -> list[Integers]:
         upper = answer.integers[np.triu_indices(len(answer.integers), 1)]
         return [answer.integers.diagonal(), upper, np.array([answer.trace])]
     if isinstance(query, ClippedGram):
-        return [*_observed(query._gram, answer.gram), answer.counts]
+        counted = [*_observed(query._gram, answer.gram), answer.counts]
+        return counted if answer.losses is None else [*counted, answer.losses]
     if isinstance(query, NormHistogram):
         return [answer.counts]
     if isinstance(query, RowsBeyond):

@@ -326,14 +326,14 @@ def _even_losses(rng: np.random.Generator, law: LossLaw, draws: int, *, has_cons
     sums = np.zeros((4, draws))
     for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
         norms = law.norms(1 - rng.random(count), draw % len(law.rows))
-        cut = 1 - kept_square(norms, law.reach) * norms**-2.0
-        cut_of_means = lost_to_means(norms, law.reach) / norms
+        cut = 1 - kept_square(norms, measured=law.measured) * norms**-2.0
+        cut_of_means = lost_to_means(norms, measured=law.measured) / norms
         squares = np.maximum((law.radius * norms) ** 2 - has_constant, 0.0)
         first, second, other = _directions(rng, count, law.directions)
         lost, lengths = cut * squares, cut_of_means * np.sqrt(squares)
         leaning = rng.random() * rng.standard_normal() / math.sqrt(law.directions)
         across = lengths @ other + leaning * lengths.sum()
-        sums[:, draw] = lost @ first**2, lost @ second**2, cut_of_means.sum(), across
+        sums[:, draw] = lost @ first**2, lost @ second**2, cut.sum(), across
     if law.directions > 1:
         shares = rng.gamma(law.evenness, 1 / law.evenness, (3, draws))
         sums[[0, 1, 3]] *= shares[0], shares[1], np.sqrt(shares[2])
@@ -349,8 +349,8 @@ def _losses_along(rng: np.random.Generator, law: LossLaw, draws: int) -> Array:
     for draw, count in enumerate(rng.poisson(np.resize(law.rows, draws))):
         norms = law.norms(1 - rng.random(count), draw % len(law.rows))
         side = rng.choice([-1.0, 1.0])
-        sums[0, draw] = law.radius**2 * np.sum(norms**2 - kept_square(norms, law.reach))
-        sums[1, draw] = side * law.radius * np.sum(lost_to_means(norms, law.reach))
+        sums[0, draw] = law.radius**2 * np.sum(norms**2 - kept_square(norms, measured=law.measured))
+        sums[1, draw] = side * law.radius * np.sum(lost_to_means(norms, measured=law.measured))
     # Laws come in the order of a grid. Shuffled, those of one direction tell nothing of another's.
     return rng.permutation(sums, axis=1)
 

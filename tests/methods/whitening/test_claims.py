@@ -13,13 +13,11 @@ from methods.whitening.test_whiten import noise_matrices
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.core import NoisyGram
-from dpcov.laws import FAR, LossLaw, NoiseLaw, least_resolved
-from dpcov.maps import identity_map
-from dpcov.methods.whitening.claims import Beyond, Exposed, find_exposed, predicted_error
+from dpcov.laws import LossLaw, NoiseLaw, least_resolved
+from dpcov.methods.whitening.claims import Beyond, predicted_error
+from dpcov.methods.whitening.exposed import Exposed
 from dpcov.methods.whitening.heavy import Agreement
 from dpcov.methods.whitening.restoration import Counted, restore_shrunk
-from dpcov.methods.whitening.tail import law_of_counts, lost_length
 from dpcov.methods.whitening.wrap import Region, Tail
 
 Matrix = NDArray[np.float64]
@@ -192,128 +190,6 @@ def test_rows_beyond_may_all_be_the_few_that_agree() -> None:
     assert looked_at.along_one(200.0) == 40.0
     assert looked_at.along_one(800.0) == 80.0
     assert Agreement().along_one(800.0) == 800.0
-
-
-def look_at_far_rows(along: list[float], sigma: float = 4.0) -> NoisyGram:
-    """Directions of far rows, in rows: so many along each column, and along the constant."""
-    rows = np.diag(np.array(along)).astype(np.int64)
-    return NoisyGram(rows, int(rows.trace()), 1.0, int(sigma**2), 1.0, 1, identity_map(len(along)))
-
-
-def find(counted: Counted, look: NoisyGram | None, *, explained: bool = True) -> Exposed:
-    """Ask of a region of radius 3 and a thousand rows.
-
-    60 rows beyond, 20 of them far, take some 0.08 from a mean if they all lie along it.
-    """
-    return find_exposed(counted, 3.0, NoiseLaw(np.eye(4), 0.02), look, 1000, explained=explained)
-
-
-def test_a_column_with_many_far_rows_is_exposed_to_those_beyond() -> None:
-    counted = Counted(40.0, 20.0, 4.0, 4.0)
-    # 30 rows are an even share of 90; the constant has no part in it. Noise of 4 hides 8 more.
-    look = look_at_far_rows([39.0, 37.0, 14.0, 500.0])
-    assert find(counted, look).clearly == (0,)
-    # A law that explains their number is what intervals follow.
-    assert find(counted, look).places == ()
-    # Where no law explains their number, intervals of all that may have more than their share allow for it.
-    found = find(counted, look, explained=False)
-    assert (found.places, found.clearly) == ((0, 1), (0,))
-    assert find(counted, look_at_far_rows([30.0, 30.0, 30.0, 0.0]), explained=False).places == ()
-    # If nobody asked where far rows lie, nobody can tell.
-    assert find(counted, None).clearly == ()
-    # Rows that are not seen are none.
-    unseen = Counted(40.0, 20.0, 22.0, 22.0)
-    assert find(unseen, look).clearly == ()
-    seen = replace(unseen, near_spread=19.0)
-    assert find(seen, look).clearly == (0,)
-
-
-def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
-    # 30 rows are an even share of 90: the first two have 36 and 6 more. Rows of no column count as 30.
-    look = look_at_far_rows([66.0, 36.0, -12.0, 500.0])
-    found = find(Counted(40.0, 20.0, 4.0, 4.0), look, explained=False)
-    np.testing.assert_allclose(found.shares, [36 / 72, 6 / 72])
-    forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-    first, second = laws = found.laws(forms, 6.0)
-    # The look's coordinates are those of the columns: far rows of a column lie along it alone. In clipped
-    # coordinates the first is 5 long, the second 1.
-    for law, along in ((first, [0.2, 0, 0]), (second, [0, 1, 0])):
-        assert law.along is not None
-        np.testing.assert_allclose(law.along, along)
-        # A row at the radius is as long there as it was clipped to.
-        assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
-        assert law.directions == 0
-    assert found.law is not None
-    owned = np.array([law.rows / found.law.rows for law in laws])
-    assert set(owned.ravel()) == {0.0, 1.0}
-    assert owned.sum(axis=0).max() == 1
-    np.testing.assert_allclose(owned.mean(axis=1), found.shares, atol=0.02)
-    assert find(Counted(40.0, 20.0, 4.0, 4.0), look).laws(forms, 6.0) == ()
-
-
-def test_intervals_allow_for_rain_that_was_clipped() -> None:
-    rng = np.random.default_rng(3)
-    n = 20_000
-    # Zero in 14 of 15 rows, and heavy in the others.
-    rain = np.where(rng.random(n) < 0.07, rng.pareto(2.2, n), 0.0)
-    rows = np.column_stack([rng.normal(size=(n, 5)), rain])
-    held = []
-    for seed in range(12):
-        made = dpcov.release(rows, rho=0.02, rng=np.random.default_rng(seed), progress=False)
-        without = tuple(law for law in made.losses if law.directions)
-        if len(without) < len(made.losses):
-            assert not made.diagnostics["rows_beyond"]["explained"]
-            ends = [asked.mean(["x5"]).interval() for asked in (made, replace(made, losses=without))]
-            held.append([float(lower[0]) <= rain.mean() <= float(upper[0]) for lower, upper in ends])
-    shares = np.mean(held, axis=0)
-    assert len(held) >= 3
-    # Most of these answers carry a note.
-    assert shares[0] > shares[1] + 0.2
-    assert shares[1] < 0.3
-
-
-def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> None:
-    counted, look = Counted(40.0, 20.0, 4.0, 4.0), look_at_far_rows([90.0, 0.0, 0.0, 0.0])
-    lost = lost_length(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)) * 3.0 / 1000
-    # Twice the constant's form is twice the noise of a mean.
-    for form, factor, found in ((1.0, 0.99, (0,)), (1.0, 1.01, ()), (2.0, 0.49, (0,)), (2.0, 0.51, ())):
-        noise = NoiseLaw(np.diag([1.0, 1.0, 1.0, form]), factor * lost * math.sqrt(2) / 1.96)
-        assert find_exposed(counted, 3.0, noise, look, 1000, explained=True).clearly == found
-
-
-def test_what_rows_on_one_side_take_from_a_mean_is_their_length_beyond() -> None:
-    # Rows 1.25 times too long keep about 0.8 times the radius of it, as their constant is shrunk as well. Of
-    # the square of one that is hardly too long a hundredth is taken.
-    law = LossLaw(np.array([10.0]), np.array([-1.0]), np.array([1e-9]), 1.0)
-    assert lost_length(law) == pytest.approx(10 * 0.01, abs=1e-6)
-    wide = LossLaw(np.full(3, 10.0), np.zeros(3), np.full(3, 0.5), 1.0)
-    norms = wide.norms((np.arange(64) + 0.5) / 64, 0)
-    kept = np.where(norms > math.sqrt(2), 0.93, 0.99)
-    assert lost_length(wide) == pytest.approx(10 * np.mean(norms - kept / norms))
-
-
-def test_a_skewed_column_that_clipping_moves_carries_a_note() -> None:
-    # Of rain, a few hours have nearly all: far rows lie along it, on one side.
-    rng = np.random.default_rng(1)
-    rows = rng.normal(size=(N, 8))
-    rows[:, 0] = np.where(rng.random(N) < 0.05, rng.lognormal(0, 1.2, N), 0.0)
-    releases = [dpcov.release(rows, rho=0.05, rng=np.random.default_rng(seed)) for seed in range(6)]
-    listed = [made.diagnostics["rows_beyond"]["columns"] for made in releases]
-    # The column is listed in half of the releases: in none of six once in 64 such tests.
-    assert all(columns in ([], ["x0"]) for columns in listed)
-    # Its mean is missed without a note in 1 release of 20: in 3 of six once in 500 such tests.
-    missed = 0
-    for made in releases:
-        lower, upper = made.mean(["x0"]).interval()
-        missed += not (lower[0] <= rows[:, 0].mean() <= upper[0] or made.mean(["x0"]).notes)
-    assert missed <= 2
-    made = next(made for made, columns in zip(releases, listed, strict=True) if columns)
-    note = "Many far rows lie along x0: they can move it by more than its interval says."
-    assert any(found.endswith(note) for found in made.mean().notes)
-    other = dpcov.release(rows[:, ::-1], columns=made.columns, rho=0.05, rng=np.random.default_rng(1))
-    together = dpcov.combine([made, other]).diagnostics["rows_beyond"]["columns"]
-    assert together[0] == "x0"
-    assert len(set(together)) == len(together)
 
 
 def test_shrinking_does_not_narrow_the_law_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:

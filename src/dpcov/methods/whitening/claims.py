@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpcov.arrays import Vector
 from dpcov.laws import NoiseLaw, least_resolved, rarely_exceeded
 from dpcov.methods.whitening.exposed import Exposed

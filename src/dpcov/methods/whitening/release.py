@@ -15,18 +15,19 @@ import numpy as np
 
 from dpcov.arrays import Matrix, Vector
 from dpcov.core import Clipping, Gram, LatticeMap, NoisyGram
-from dpcov.laws import FAR, KEPT_FAR, KEPT_NEAR, KEPT_REACH, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR, NoiseLaw, nearest_positive_semidefinite
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
 from dpcov.methods.whitening.exposed import Clipped, Exposed, find_exposed
 from dpcov.methods.whitening.frames import in_frame
-from dpcov.methods.whitening.means import Losses, best_reach
-from dpcov.methods.whitening.queries.clipped import ClippedGram, Pull
+from dpcov.methods.whitening.means import Losses
+from dpcov.methods.whitening.queries.clipped import ClippedGram, NoisyClippedGram, Pull
 from dpcov.methods.whitening.rare import compress_rare_columns
 from dpcov.methods.whitening.restoration import (
     Counted,
     raise_beside_constant,
+    restore_columns,
     restore_dropped,
     restore_shrunk,
 )
@@ -39,7 +40,7 @@ from dpcov.methods.whitening.wrap import Region, directional_count, wrap
 # The root of what a float64 rounds off a square.
 _ROUNDED = 2.0**-25
 
-PULL = Pull(FAR, *(Fraction(kept).limit_denominator(100) for kept in (KEPT_NEAR, KEPT_FAR)))
+PULL = Pull(FAR, Fraction(KEPT_NEAR).limit_denominator(100), Fraction(KEPT_FAR).limit_denominator(100))
 """What is left of rows beyond the region that are counted."""
 
 
@@ -57,8 +58,20 @@ def find_region(run: Run, white: White) -> tuple[White, Region]:
     return settled.white, wrap(run, settled)
 
 
-def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estimate:
-    """Spend what is left, and say what is known about the result."""
+def release(run: Run, white: White, region: Region, pull: Pull | None = None) -> Estimate:
+    """Spend what is left, and say what is known about the result.
+
+    Parameters
+    ----------
+    run : Run
+        The curator.
+    white : White
+        The coordinates.
+    region : Region
+        Where rows are clipped.
+    pull : Pull, optional
+        What is left of rows beyond it, if that is not what the default leaves.
+    """
     shape = region.shape(run.d)
     inside = np.asarray(np.linalg.solve(shape, white.rows), dtype=np.float64)
     has_constant = run.curator.has_constant
@@ -66,20 +79,24 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     wanted = room.stretch @ inside
     dropped = directional_count(run, max(white.rank, 1))
     share = run.left
-    if has_constant and not (run.contamination or run.curator.grouped or pull is not PULL):
-        constant = np.asarray(np.linalg.inv(wanted)[-1], dtype=np.float64)
-        pull = _up_to(pull, best_reach(run, region, room.radius, constant))
-    answer, counted, losses = _ask(run, Clipping(run.map(wanted), room.radius, run.rule), pull)
+    answer, found = _ask(run, Clipping(run.map(wanted), room.radius, run.rule), pull or _pull(run))
+    counted = None if found is None else Counted.of(found)
     run.note("release", share, run.d)
     forms, moment = in_frame(answer, wanted)
     inverse = np.asarray(np.linalg.inv(forms), dtype=np.float64)
+    losses = None if found is None else Losses.of(found, forms)
     # White coordinates: heavy directions have no part of the constant, so these two commute.
     back = np.asarray(np.linalg.solve(room.stretch, shape), dtype=np.float64)
     restoration = (
         restore_dropped(region, dropped)
         if counted is None
         else restore_shrunk(
-            region, run.n, back @ moment @ back.T, counted, has_constant=has_constant, reach=pull.reach
+            region,
+            run.n,
+            back @ moment @ back.T,
+            counted,
+            has_constant=has_constant,
+            measured=losses is not None,
         )
     )
     shrinkage = 0.0
@@ -94,11 +111,14 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     if has_constant:
         raising = raise_beside_constant(matrix, raising, restoration.constant)
     matrix = raising @ matrix @ raising.T
-    widening, clipped = np.eye(run.d), None
-    if losses is not None and counted is not None:
-        clipped = Clipped(counted, room.radius, forms, run.n, region.far_rows, losses, pull.reach)
-        expected = losses.expected(region.agreement.about * clipped.largest_loss)
-        moving = expected.give_back(matrix)
+    clipped = (
+        None
+        if counted is None
+        else Clipped(counted, room.radius, forms, run.n, region.agreement.about, region.far_rows, losses)
+    )
+    expected, widening = None if clipped is None else clipped.expected, np.eye(run.d)
+    if expected is not None:
+        moving = expected.give_back(matrix, inverse)
         matrix, raising = moving @ matrix @ moving.T, moving @ raising
         widening = expected.widening(inverse[-1], answer.sigma)
     # Outliers lie beyond on purpose.
@@ -113,13 +133,7 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
     narrowed = np.linalg.solve(widening, most + extra)
     raised = narrowed @ moment @ narrowed.T
     told = beyond.describe(restoration)
-    exposed = (
-        find_exposed(
-            Clipped(counted, room.radius, forms, run.n, region.far_rows, losses, pull.reach), law
-        )
-        if has_constant and counted is not None
-        else Exposed()
-    )
+    exposed = find_exposed(clipped, law) if has_constant and clipped is not None else Exposed()
     error = predicted_error(np.asarray(np.linalg.eigvalsh(raised), np.float64), law, restoration, exposed)
     facts = {
         "predicted_error": error,
@@ -134,8 +148,9 @@ def release(run: Run, white: White, region: Region, pull: Pull = PULL) -> Estima
         ],
     }
     laws = restoration.located_laws(raising @ inverse, run.d - has_constant)
-    laws += exposed.laws(forms, room.radius)
-    return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, laws)
+    of_columns = exposed.laws(forms, room.radius)
+    matrix = restore_columns(matrix, of_columns)
+    return Estimate((matrix + matrix.T) / 2, story(run) | facts, law, laws + of_columns)
 
 
 def _shrink(ball: Matrix, moment: Matrix, sigma: float, constant: Vector | None) -> tuple[Matrix, float]:
@@ -151,20 +166,23 @@ def _shrink(ball: Matrix, moment: Matrix, sigma: float, constant: Vector | None)
     return moment + own @ (shrunk - part) @ own.T, weight
 
 
-def _up_to(pull: Pull, reach: float) -> Pull:
-    """Return the pull with which losses are given back up to a reach."""
-    return replace(pull, reach=reach, kept_reach=Fraction(KEPT_REACH).limit_denominator(100))
+def _pull(run: Run) -> Pull:
+    """Return what is left of rows beyond a region.
+
+    Losses of units of several rows have no proof, and without a constant there are no means.
+    """
+    if not run.curator.has_constant or run.curator.grouped:
+        return PULL
+    return replace(PULL, kept_losing=Fraction(KEPT_LOSING).limit_denominator(100))
 
 
-def _ask(
-    run: Run, clipping: Clipping, pull: Pull
-) -> tuple[NoisyGram, Counted | None, Losses | None]:
+def _ask(run: Run, clipping: Clipping, pull: Pull) -> tuple[NoisyGram, NoisyClippedGram | None]:
     """Ask for the released matrix and what clipping did; outliers are dropped, and not counted."""
     left, purpose = run.curator.remaining.rho, "the released matrix"
     if run.contamination:
-        return run.curator.ask(Gram(clipping, left, purpose)), None, None
+        return run.curator.ask(Gram(clipping, left, purpose)), None
     found = run.curator.ask(ClippedGram(clipping, pull, left, purpose))
-    return found.gram, Counted.of(found), Losses.of(found)
+    return found.gram, found
 
 
 def release_nothing(run: Run) -> Estimate:

@@ -20,6 +20,7 @@ from dpcov.methods.whitening.queries.clipped import NoisyClippedGram
 from dpcov.methods.whitening.tail import (
     VAGUE,
     expected_loss,
+    fit_tail,
     largest_loss,
     law_of_counts,
     loss_quantile,
@@ -141,7 +142,13 @@ class Restoration:
 
 
 def restore_shrunk(
-    region: Region, n_rows: int, white: Matrix, counted: Counted, *, has_constant: bool, reach: float | None
+    region: Region,
+    n_rows: int,
+    white: Matrix,
+    counted: Counted,
+    *,
+    has_constant: bool,
+    measured: bool = False,
 ) -> Restoration:
     """Return what shrinking rows to the region is expected to have taken.
 
@@ -157,21 +164,22 @@ def restore_shrunk(
         How many rows lie beyond.
     has_constant : bool
         Whether the constant is among the columns.
-    reach : float, optional
-        Up to where the means are given back what they lost; None if they are not.
+    measured : bool
+        Whether the means are given back what they lost.
     """
     units = _units(region, white)
     fitted = [
-        tail.law if unit > 0 else None for tail, unit in zip(region.tails, units, strict=True)
+        fit_tail(tail.histogram, tail.radius) if unit > 0 else None
+        for tail, unit in zip(region.tails, units, strict=True)
     ]
     shared = [
         None
         if law is None
-        else replace(law, radius=tail.radius / unit, evenness=_evenness(region), reach=reach)
+        else replace(law, radius=tail.radius / unit, evenness=_evenness(region), measured=measured)
         for law, tail, unit in zip(fitted, region.tails, units, strict=True)
     ]
     agreeing = _that_agree_with(counted, shared)
-    likely = _by_counts(counted, region, units, reach) if agreeing is None else agreeing
+    likely = _by_counts(counted, region, units, measured=measured) if agreeing is None else agreeing
     laws = tuple(
         None
         if law is None
@@ -219,6 +227,23 @@ def restore_dropped(region: Region, rows_beyond: float) -> Restoration:
     nothing = (None,) * len(factors)
     constant = factors[0] if factors else 1.0
     return Restoration(region, factors, constant, (0.0,) * len(factors), nothing, (1.0,) * len(factors))
+
+
+def restore_columns(matrix: Matrix, laws: Sequence[LossLaw]) -> Matrix:
+    """Return a second moment with what columns have lost added along the directions of their rows.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (d, d)
+        Its last column belongs to the constant.
+    laws : sequence of LossLaw
+        What is given back of each direction.
+    """
+    for law in laws:
+        if law.along is not None:
+            along = np.append(law.along, 0.0)
+            matrix = matrix + law.restored * np.outer(along, along)
+    return matrix
 
 
 def raise_beside_constant(matrix: Matrix, raising: Matrix, constant: float) -> Matrix:
@@ -287,7 +312,7 @@ def _that_agree_with(counted: Counted, laws: Sequence[LossLaw | None]) -> Sequen
 
 
 def _by_counts(
-    counted: Counted, region: Region, units: Sequence[float], reach: float | None
+    counted: Counted, region: Region, units: Sequence[float], *, measured: bool
 ) -> Sequence[LossLaw | None]:
     """Return laws of the rows beyond that follow from their numbers alone, where no histogram tells more.
 
@@ -304,7 +329,7 @@ def _by_counts(
             radius=tail.radius / unit,
             rows=np.where(drawn == place, guessed.rows, 0.0),
             evenness=_evenness(region),
-            reach=reach,
+            measured=measured,
         )
         if unit > 0
         else None

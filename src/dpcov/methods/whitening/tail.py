@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import chdtri, gammaincinv, ndtr, ndtri
 
 from dpcov.arrays import Vector
-from dpcov.laws import LossLaw, kept_square, lost_to_means
+from dpcov.laws import LossLaw, given_back, kept_square, lost_to_means
 from dpcov.methods.whitening.norms import FineNorms
 
 VAGUE = 0.25
@@ -108,7 +108,7 @@ def expected_loss(law: LossLaw, n_rows: int, rank: int, quantile: float, *, has_
     It is that of a direction in the middle: where the loss is uneven, most have less than the mean.
     """
     own = max(rank - 1 if has_constant else rank, 1)
-    constant = _lost_constants(law).mean(axis=1) * law.rows / n_rows if has_constant else np.zeros(1)
+    constant = _lost_shares(law).mean(axis=1) * law.rows / n_rows if has_constant else np.zeros(1)
     law = replace(law, directions=own)
     middle = float(gammaincinv(law.evenness, 0.5)) / law.evenness if own > 1 else 1.0
     return replace(
@@ -140,36 +140,41 @@ def largest_loss(law: LossLaw, n_rows: int, quantile: float) -> float:
     upper = np.hstack([place, _FURTHEST + rest * _QUANTILES]) / np.maximum(rows, _LEAST_ROWS)
     weights = np.hstack([place < rows, np.broadcast_to(rest / len(_QUANTILES), (draws, len(_QUANTILES)))])
     norms = law.all_norms(np.minimum(upper, 1.0))
-    lost = law.radius**2 * (weights * (norms**2 - kept_square(norms, law.reach))).sum(axis=1) / n_rows
+    lost = (
+        law.radius**2
+        * (weights * (norms**2 - kept_square(norms, measured=law.measured))).sum(axis=1)
+        / n_rows
+    )
     return float(np.quantile(lost, quantile))
 
 
-def lost_length(law: LossLaw, reach: float | None) -> float:
+def lost_length(law: LossLaw) -> float:
     """Return what clipping takes from a sum over rows that all lie along one direction and on one side.
 
-    It is the median over the laws, in units of the radius, beyond what is given back up to `reach` radii.
+    It is the median over the laws, in units of the radius, beyond what is given back.
     """
-    return float(np.median(lost_lengths(law, reach)))
-
-
-def lost_lengths(law: LossLaw, reach: float | None) -> Vector:
-    """Return that for each of the laws."""
     norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
-    lengths: Vector = law.rows * lost_to_means(norms, reach).mean(axis=1)
+    return float(np.median(law.rows * lost_to_means(norms, measured=law.measured).mean(axis=1)))
+
+
+def given_lengths(law: LossLaw) -> Vector:
+    """Return what is given back of such a sum, for each of the laws."""
+    norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
+    lengths: Vector = law.rows * given_back(norms).mean(axis=1)
     return lengths
+
+
+def lost_squares(law: LossLaw) -> Vector:
+    """Return what clipping takes from a sum of squares along which all rows lie, in squares of the radius."""
+    norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
+    squares: Vector = law.rows * (norms**2 - kept_square(norms, measured=law.measured)).mean(axis=1)
+    return squares
 
 
 def _lost_shares(law: LossLaw) -> Vector:
     """Return the share of its square that a row beyond loses, for each law and quantile of its length."""
     norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
-    shares: Vector = 1 - kept_square(norms, law.reach) * norms**-2.0
-    return shares
-
-
-def _lost_constants(law: LossLaw) -> Vector:
-    """Return the share of its constant that a row beyond loses beyond what is given back."""
-    norms = law.all_norms(np.tile(_QUANTILES, (len(law.rows), 1)))
-    shares: Vector = lost_to_means(norms, law.reach) / norms
+    shares: Vector = 1 - kept_square(norms, measured=law.measured) * norms**-2.0
     return shares
 
 

@@ -18,20 +18,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
 from dpcov.arrays import Matrix
 from dpcov.core import NoisyGram, NormHistogram
-from dpcov.laws import RESOLVED, LossLaw
+from dpcov.laws import RESOLVED
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.heavy import Agreement, HeavyDirection, find_heavy
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_by_reach
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.settle import Settled
-from dpcov.methods.whitening.tail import fit_tail
 from dpcov.methods.whitening.whiten import White
 
 _DROPPING_MARGIN = 1.05
@@ -59,11 +57,6 @@ class Tail:
     radius: float
     rank: int
     direction: HeavyDirection | None = None
-
-    @cached_property
-    def law(self) -> LossLaw | None:
-        """The likely laws of the rows beyond, relative to the radius; None if they follow none."""
-        return fit_tail(self.histogram, self.radius)
 
 
 @dataclass(frozen=True, eq=False)

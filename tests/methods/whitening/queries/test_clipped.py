@@ -165,8 +165,9 @@ def count_at(square: int, kind: int) -> int:
 @pytest.mark.parametrize("kind", [1, 2])
 def test_rows_count_from_one_exact_square_to_another(kind: int) -> None:
     lattice = table_of(np.ones((2, 2))).lattice
-    most = PULL.squares(lattice)[kind - 1]
-    least = lattice.bound**2 - most
+    most = lattice.bound**2 - PULL.rooms(lattice)[kind - 1] // 2
+    assert most == math.floor(PULL.kept[kind - 1] * lattice.bound**2)
+    least = PULL.least_squares(lattice)[kind - 1]
     assert [count_at(square, kind) for square in (least - 1, least, most, most + 1)] == [0, 1, 1, 0]
     assert count_at(most, 0) == 0
 
@@ -175,8 +176,10 @@ def test_rows_count_from_one_exact_square_to_another(kind: int) -> None:
 def test_no_weight_is_larger_than_the_proof_allows(kept: Fraction, n_rows: int) -> None:
     lattice = Table.of_size(n_rows, 1, constant=False).lattice
     pull = Pull(1.5, kept, kept)
-    for square, weight in zip(pull.squares(lattice), pull.weights(lattice), strict=True):
-        assert weight**2 <= 2 * square * (lattice.bound**2 - square) < (weight + 1) ** 2
+    most, least = math.floor(kept * lattice.bound**2), min(pull.least_squares(lattice))
+    assert least <= most
+    for weight in pull.weights(lattice):
+        assert weight**2 <= 2 * least * (lattice.bound**2 - most) < (weight + 1) ** 2
 
 
 @pytest.mark.parametrize("length", [0.1, 0.99])
@@ -323,7 +326,7 @@ def test_units_are_counted_by_their_joint_length() -> None:
         (lambda: query(2, pull=Pull(2.0, Fraction(1, 2), Fraction(1, 3))), "kept_near and kept_far"),
         (
             lambda: query(2, pull=Pull(2.0, Fraction(9, 10), Fraction(1, 2))),
-            "too small for rows to be counted",
+            "too little to be counted",
         ),
         (lambda: query(2, rho=1e-30), "rho"),
     ],

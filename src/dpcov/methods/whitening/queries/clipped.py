@@ -37,31 +37,24 @@ class Pull:
     kept_near, kept_far : Fraction
         Which part of the squared radius rows beyond it are left with, and those far beyond, for being
         counted: from 1/2 to 1, without the latter.
-    reach : float, optional
-        With it, what clipping takes from the sum of the rows is added up as well: in full from rows of up to
-        so many radii, at least `far`, and from longer ones as much as from these.
-    kept_reach : Fraction, optional
-        Which part of the squared radius rows of `reach` radii are left with: from 1/2 to `kept_far`, without
-        the latter. Between the radius and `reach`, rows are left with what their share of the loss needs.
+    kept_losing : Fraction, optional
+        With it, what clipping takes from the sum of the rows is added up as well: in full from rows that do
+        not lie far beyond, and from all others as much as from one of `far` radii. These are left with this
+        part: from 1/2 to `kept_far`, without the latter. Nearer ones are left with what their loss needs.
     """
 
     far: float
     kept_near: Fraction
     kept_far: Fraction
-    reach: float | None = None
-    kept_reach: Fraction | None = None
+    kept_losing: Fraction | None = None
 
     def __post_init__(self) -> None:
         if not 1 < self.far < math.inf:
             raise ArgumentError(f"far must be a number above 1, got {self.far}.")
         if not all(Fraction(1, 2) <= kept < 1 for kept in self.kept):
             raise ArgumentError("kept_near and kept_far must be at least 1/2 and below 1.")
-        if (self.reach is None) != (self.kept_reach is None):
-            raise ArgumentError("reach and kept_reach belong together.")
-        if self.reach is not None and not self.far <= self.reach < math.inf:
-            raise ArgumentError(f"reach must be a number of at least far={self.far:g}, got {self.reach}.")
-        if self.kept_reach is not None and not Fraction(1, 2) <= self.kept_reach < self.kept_far:
-            raise ArgumentError("kept_reach must be at least 1/2 and below kept_far.")
+        if self.kept_losing is not None and not Fraction(1, 2) <= self.kept_losing < self.kept_far:
+            raise ArgumentError("kept_losing must be at least 1/2 and below kept_far.")
 
     @property
     def kept(self) -> tuple[Fraction, Fraction]:
@@ -69,38 +62,40 @@ class Pull:
         return self.kept_near, self.kept_far
 
     @property
-    def least_kept(self) -> Fraction:
-        """Which part of the squared radius any row beyond it is left with at least."""
-        return min(*self.kept) if self.kept_reach is None else min(self.kept_reach, self.kept_near)
-
-    @property
     def strength(self) -> float:
-        """By what a row that was shrunk by s is multiplied, over ``(1/s - s) B``, when losses are added up."""
-        if self.reach is None or self.kept_reach is None:
+        """By what the loss of a row is multiplied, over B, when losses are added up."""
+        if self.kept_losing is None:
             return 0.0
-        shrunk = float(self.kept_reach) / self.reach**2
-        return math.sqrt(2 * float(self.kept_far - self.kept_reach) / (1 / shrunk - 2 + shrunk))
+        shrunk = float(self.kept_losing) / self.far**2
+        return math.sqrt(2 * float(self.kept_far - self.kept_losing) / (1 / shrunk - 2 + shrunk))
 
     def rooms(self, lattice: Lattice) -> tuple[int, int]:
         """Return which part of ``2 (B^2 - p)`` goes into the count of a row of each kind, p its square."""
         near, far = (2 * (lattice.bound**2 - math.floor(kept * lattice.bound**2)) for kept in self.kept)
         return near, far
 
-    def least_square(self, lattice: Lattice) -> int:
-        """Return the least square of a row that counts: what is left of any, rounding aside."""
-        margin = lattice.bound - lattice.clip
-        return max(math.isqrt(math.floor(self.least_kept * lattice.bound**2)) - 2 * margin, 0) ** 2
+    def least_squares(self, lattice: Lattice) -> tuple[int, int]:
+        """Return the least square of a row of each kind that counts: what is left of any, rounding aside."""
+        margin, least = lattice.bound - lattice.clip, self.kept
+        if self.kept_losing is not None:
+            # Of two in a kind, the longer is left with less.
+            shrunk = shrunk_squares(self, np.array([self.far**2]), np.array([float(self.kept_near)]))
+            least = Fraction(float(shrunk[0]) * self.far**2), self.kept_losing
+        roots = (math.isqrt(math.floor(kept * lattice.bound**2)) for kept in least)
+        near, far = (max(root - 2 * margin, 0) ** 2 for root in roots)
+        return near, far
 
     def weights(self, lattice: Lattice) -> tuple[int, int]:
         """Return by what each kind is counted: the root of its room times the least square, rounded down."""
-        near, far = (math.isqrt(room * self.least_square(lattice)) for room in self.rooms(lattice))
+        both = zip(self.rooms(lattice), self.least_squares(lattice), strict=True)
+        near, far = (math.isqrt(room * least) for room, least in both)
         return near, far
 
     def lengths(self, lattice: Lattice) -> tuple[float, float]:
         """Return how long rows of each kind are left, in units of the radius: a little less than was asked.
 
         They stay as far within their own bound as others do within theirs, so that rounding takes no row
-        across. With `reach`, they are left shorter still, the longer they were.
+        across. With `kept_losing`, they are left shorter still, the longer they were.
         """
         margin = lattice.bound - lattice.clip
         near, far = (
@@ -110,10 +105,36 @@ class Pull:
 
     def check(self, table: Table) -> None:
         """Raise an `ArgumentError` if rounding could take rows out of the range in which they count."""
-        if 2 * self.least_square(table.lattice) < table.lattice.bound**2:
-            raise ArgumentError("rows are left with too little to be counted: raise kept_near, or the others.")
-        if self.reach is not None and table.grouped:
-            raise ArgumentError("reach must be None where rows are grouped: the losses of units have no proof.")
+        if 2 * min(self.least_squares(table.lattice)) < table.lattice.bound**2:
+            raise ArgumentError(
+                "rows are left with too little to be counted: raise kept_near, or the others."
+            )
+        if self.kept_losing is not None and table.grouped:
+            raise ArgumentError("kept_losing must be None where rows are grouped: units have no proof.")
+
+
+def shrunk_squares(pull: Pull, squared: Floats, counted: Floats) -> Floats:
+    """Return by what rows are shrunk, squared, where losses are asked.
+
+    A row of v radii that is shrunk by s is left with the part ``k = s^2 v^2`` of the squared radius. Being
+    counted takes a room of w, and its loss ``(1/s - s) z`` one of ``b^2 (1/s - s)^2``, together
+    ``2 (1 - k)``. So ``q = s^2`` is the larger root of
+
+        q^2 (v^2 + b^2 / 2) - q (1 - w / 2 + b^2) + b^2 / 2 = 0.
+
+    Parameters
+    ----------
+    pull : Pull
+        Its `strength` is b.
+    squared : ndarray
+        v^2, up to that of `far`.
+    counted : ndarray
+        ``1 - w / 2``: what rows would be left with for being counted alone.
+    """
+    half = pull.strength**2 / 2
+    linear, leading = counted + 2 * half, squared + half
+    root = np.sqrt(np.maximum(linear * linear - 4 * half * leading, 0.0))
+    return np.asarray((linear + root) / (2 * leading))
 
 
 def lengths_left(pull: Pull, curator: Curator) -> tuple[float, float]:
@@ -139,8 +160,8 @@ class NoisyClippedGram:
     weights : tuple of int
         What one row of each kind counts.
     losses : ndarray of int64, shape (d,), optional
-        The sum of all z times ``(1/s - s)``, for rows that were shrunk by s to z, times `loss_weight`; None if
-        that was not asked.
+        The sum of ``(1/s - s) z`` over rows that were shrunk by s to z, times `loss_weight`; None if that was
+        not asked.
     loss_weight : float
         What 1 counts in `losses`.
     """
@@ -250,7 +271,7 @@ class ClippedGram(GaussianQuery):
         weights = pull.weights(table.lattice)
         noise = rounded_gaussian(bits, gram.variance, 2)
         counts = counts * np.array(weights, dtype=np.int64) + noise
-        if pull.reach is None:
+        if pull.kept_losing is None:
             return NoisyClippedGram(gram, counts, weights)
         losses = losses + rounded_gaussian(bits, gram.variance, d)
         return NoisyClippedGram(gram, counts, weights, losses, pull.strength * table.lattice.bound)
@@ -258,7 +279,7 @@ class ClippedGram(GaussianQuery):
 
 @dataclass(frozen=True, eq=False)
 class _ClippedTask(RowTask):
-    """The exact Gram matrix of clipped rows in lattice units, the two counts, and weighted losses if asked."""
+    """The exact Gram matrix of clipped rows in lattice units, the two counts, and the losses if asked."""
 
     clipping: Clipping
     pull: Pull
@@ -274,7 +295,7 @@ class _ClippedTask(RowTask):
     def shape(self) -> tuple[int, ...]:
         """The shape of the total."""
         d = self.clipping.lattice_map.n_columns
-        return (d * d + 2 + (0 if self.pull.reach is None else d),)
+        return (d * d + 2 + (0 if self.pull.kept_losing is None else d),)
 
     def worker(self) -> RowWorker:
         """Return a new worker with a total of zero."""
@@ -290,18 +311,18 @@ class _ClippedWorker(MappedWorker):
         self._rows = _PulledRows(task.clipping, task.pull, task.lattice)
         self._sum = GramSum(d, task.lattice.exact_rows)
         self._bound, self._exact_rows = task.lattice.bound**2, task.lattice.exact_rows
-        self._least = float(task.pull.least_square(task.lattice))
+        self._least = np.array([0, *task.pull.least_squares(task.lattice)], dtype=np.float64)
         self._rooms = np.array([0, *task.pull.rooms(task.lattice)], dtype=np.float64)
         self._counts = np.zeros(2, dtype=np.int64)
-        self._losses = None if task.pull.reach is None else np.zeros(d, dtype=np.int64)
+        self._losses = None if task.pull.kept_losing is None else np.zeros(d, dtype=np.int64)
 
     def add_mapped(self, units: Units | None) -> None:
         values, squares = self._rows.clip(self.mapped, units=units)
-        # The proof rests on these tests of exact integers, and on kinds that exclude each other. How rows were
-        # drawn in does not matter.
+        # The proof rests on these tests of exact integers, and on kinds that exclude each other. How rows
+        # were drawn in does not matter.
         kind = self._rows.kind
         room = 2.0 * (self._bound - squares) - self._rooms[kind]
-        counted = (kind > 0) & (squares >= self._least) & (room >= 0)
+        counted = (kind > 0) & (squares >= self._least[kind]) & (room >= 0)
         self._counts += [np.count_nonzero(counted & (kind == 1)), np.count_nonzero(counted & (kind == 2))]
         if self._losses is not None:
             self._add_losses(values, np.where(counted, room, 0.0))
@@ -324,42 +345,32 @@ class _ClippedWorker(MappedWorker):
 class _PulledRows(LatticeRows):
     """Clips rows, and draws those beyond the radius in a little further.
 
-    A row of v radii that is shrunk by s is left with the part ``k = s^2 v^2`` of the squared radius. Being
-    counted takes a room of w, and its loss ``(1/s - s) z`` one of ``b^2 (1/s - s)^2``: together ``2 (1 - k)``.
-    So ``q = s^2`` is the larger root of ``q^2 (v^2 + b^2 / 2) - q (1 - w / 2 + b^2) + b^2 / 2 = 0``.
-
     Attributes
     ----------
     kind : ndarray of int8
         Of the last rows, or units: 1 if they were drawn in as those that lie beyond but not far, 2 as those
         that lie far beyond, and 0 otherwise.
     wanted : ndarray of float64
-        By what each of the last rows is to be multiplied to give its loss, up to that at the reach.
+        By what each of the last rows is to be multiplied to give its loss, up to that of a far one.
     """
 
     def __init__(self, clipping: Clipping, pull: Pull, lattice: Lattice) -> None:
         super().__init__(clipping, lattice)
-        self._far, self._reach = pull.far, pull.reach
+        self._pull, self._lattice = pull, lattice
         self._lengths = np.array([1.0, *pull.lengths(lattice)])
-        self._linear = np.array([0.0, *map(float, pull.kept)]) + pull.strength**2
-        self._half = pull.strength**2 / 2
-        self._weight = pull.strength * lattice.bound
-        self._bound, self._clip = lattice.bound, lattice.clip
+        self._kept = np.array([1.0, *map(float, pull.kept)])
         self.kind = np.zeros(0, dtype=np.int8)
         self.wanted = np.zeros(0)
 
     def kept(self, unclipped: Floats, whole: Floats) -> Floats:
-        self.kind = (unclipped > whole).astype(np.int8) + (unclipped > self._far * whole)
+        pull, bound, clip = self._pull, self._lattice.bound, self._lattice.clip
+        self.kind = (unclipped > whole).astype(np.int8) + (unclipped > pull.far * whole)
         # The same steps for every row, whatever its kind.
         inside: Floats = np.minimum(unclipped, whole)
-        if self._reach is None:
-            factor: Floats = inside * self._lengths[self.kind]
-            return factor
-        squared = np.square(np.clip(unclipped / whole, 1.0, self._reach))
-        linear, leading = self._linear[self.kind], squared + self._half
-        root = np.sqrt(np.maximum(linear * linear - 4 * self._half * leading, 0.0))
-        shrunk = np.sqrt((linear + root) / (2 * leading))
-        length = (shrunk * np.sqrt(squared) * self._bound - (self._bound - self._clip)) / self._clip
-        self.wanted = np.where(self.kind > 0, self._weight * (1 / shrunk - shrunk), 0.0)
-        factor = inside * np.where(self.kind > 0, length, 1.0)
-        return factor
+        if pull.kept_losing is None:
+            return np.asarray(inside * self._lengths[self.kind])
+        ratio = np.clip(unclipped / whole, 1.0, pull.far)
+        shrunk = np.sqrt(shrunk_squares(pull, np.square(ratio), self._kept[self.kind]))
+        length = (shrunk * ratio * bound - (bound - clip)) / clip
+        self.wanted = np.where(self.kind > 0, pull.strength * bound * (1 / shrunk - shrunk), 0.0)
+        return np.asarray(inside * np.where(self.kind > 0, length, 1.0))

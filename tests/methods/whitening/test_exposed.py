@@ -1,0 +1,212 @@
+"""Whose rows lie beyond the region, as far as private answers tell, and what that does to intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dpcov
+from dpcov.core import NoisyGram
+from dpcov.laws import FAR, LossLaw, NoiseLaw, kept_square
+from dpcov.maps import identity_map
+from dpcov.methods.whitening.exposed import Clipped, Exposed, find_exposed
+from dpcov.methods.whitening.means import Losses
+from dpcov.methods.whitening.restoration import Counted
+from dpcov.methods.whitening.tail import law_of_counts, lost_length, lost_lengths
+
+N = 20_000
+NOISE = NoiseLaw(np.eye(4), 0.02)
+COUNTED = Counted(40.0, 20.0, 4.0, 4.0)
+
+
+def look_at_far_rows(along: list[float], sigma: float = 4.0) -> NoisyGram:
+    """Directions of far rows, in rows: so many along each column, and along the constant."""
+    rows = np.diag(np.array(along)).astype(np.int64)
+    return NoisyGram(rows, int(rows.trace()), 1.0, int(sigma**2), 1.0, 1, identity_map(len(along)))
+
+
+def clipped(
+    look: NoisyGram | None = None,
+    *,
+    counted: Counted = COUNTED,
+    lost: list[float] | None = None,
+    spread: float = 0.005,
+    reach: float | None = None,
+    forms: NDArray[np.float64] | None = None,
+) -> Clipped:
+    """A region of radius 3 around three columns of a thousand rows.
+
+    60 rows beyond, 20 of them far, take some 0.08 from a mean if they all lie along it.
+    """
+    losses = None if lost is None else Losses(np.array(lost), spread)
+    return Clipped(counted, 3.0, np.eye(4) if forms is None else forms, 1000, look, losses, reach)
+
+
+def test_a_column_with_many_far_rows_is_clearly_exposed() -> None:
+    # 30 rows are an even share of 90; the constant has no part in it. Noise of 4 hides 8 more.
+    look = look_at_far_rows([39.0, 37.0, 14.0, 500.0])
+    found = find_exposed(clipped(look), NOISE)
+    assert found.clearly == (0,)
+    assert found.places == (0, 1)
+    assert find_exposed(clipped(look_at_far_rows([30.0, 30.0, 30.0, 0.0])), NOISE).places == ()
+    # Rows that are not seen are none.
+    unseen = Counted(40.0, 20.0, 22.0, 22.0)
+    assert find_exposed(clipped(look, counted=unseen), NOISE).clearly == ()
+    assert find_exposed(clipped(look, counted=replace(unseen, near_spread=19.0)), NOISE).clearly == (0,)
+
+
+def test_where_nobody_looked_all_columns_are_as_likely() -> None:
+    found = find_exposed(clipped(), NOISE)
+    assert found.clearly == ()
+    assert set(found.places) == {0, 1, 2}
+    np.testing.assert_allclose(found.shares, 1 / 4)
+    # Nothing shows that one of them has lost anything.
+    assert not found.gained.any()
+
+
+def test_what_the_means_have_lost_tells_whose_rows_lie_beyond() -> None:
+    law = replace(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR), reach=2.0)
+    given_back = float(np.median(lost_lengths(law, None) - lost_lengths(law, 2.0))) * 3.0 / 1000
+    assert given_back > 0.05
+    for side in (1.0, -1.0):
+        found = find_exposed(clipped(lost=[0.0, side * given_back, 0.0, 0.0], reach=2.0), NOISE)
+        assert found.places == (1,)
+        assert found.shares[0] > 0.99
+        assert found.gained[0] == pytest.approx(found.shares[0] - 1 / 4)
+    # Nothing lost on one side, nor far less than all of them: no column owns them all.
+    for part in (0.0, 0.3):
+        found = find_exposed(clipped(lost=[0.0, part * given_back, 0.0, 0.0], reach=2.0), NOISE)
+        assert found.places == ()
+    # Noise as large as the loss itself tells little.
+    vague = find_exposed(clipped(lost=[0.0, given_back, 0.0, 0.0], spread=2 * given_back, reach=2.0), NOISE)
+    assert set(vague.places) == {0, 1, 2}
+    assert 0.25 < vague.shares[0] < 0.35
+
+
+def test_evidence_of_both_answers_is_joined() -> None:
+    look = look_at_far_rows([60.0, 45.0, -15.0, 0.0])
+    before = find_exposed(clipped(look), NOISE)
+    np.testing.assert_allclose(before.shares, [30 / 75, 15 / 75])
+    law = before.law
+    assert law is not None
+    expected = (lost_lengths(law, None) - lost_lengths(law, 2.0)) * 3.0 / 1000
+    spread, measured = 0.1, np.array([0.05, -0.02])
+    found = find_exposed(clipped(look, lost=[*measured, 0.3, 0.0], spread=spread, reach=2.0), NOISE)
+    likelihoods = [
+        np.mean([np.exp((side * x * expected - expected**2 / 2) / spread**2) for side in (1, -1)])
+        for x in measured
+    ]
+    joint = np.array([30, 15]) / 75 * likelihoods
+    np.testing.assert_allclose(found.shares, joint / (joint.sum() + 30 / 75), rtol=1e-3)
+
+
+def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
+    # 30 rows are an even share of 90: the first two have 36 and 6 more. Rows of no column count as 30.
+    look = look_at_far_rows([66.0, 36.0, -12.0, 500.0])
+    forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    found = find_exposed(clipped(look, forms=forms), NOISE)
+    np.testing.assert_allclose(found.shares, [36 / 72, 6 / 72])
+    first, second = laws = found.laws(forms, 6.0, 1000)
+    # A row that moves a column most lies along the column's own form: in clipped coordinates the first is
+    # `x0 / 3`, the second `x1 - 4 x0 / 3`.
+    inverse = np.linalg.inv(forms)
+    for place, law in ((0, first), (1, second)):
+        assert law.along is not None
+        np.testing.assert_allclose(
+            forms[:3, :3] @ law.along, inverse[place, :3] / np.linalg.norm(inverse[place])
+        )
+        # A row at the radius is as long there as it was clipped to.
+        assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
+        assert law.directions == 0
+        assert law.restored == 0
+    assert found.law is not None
+    owned = np.array([law.rows / found.law.rows for law in laws])
+    assert set(owned.ravel()) == {0.0, 1.0}
+    assert owned.sum(axis=0).max() == 1
+    np.testing.assert_allclose(owned.mean(axis=1), found.shares, atol=0.02)
+    assert Exposed().laws(forms, 6.0, 1000) == ()
+
+
+def test_what_a_column_surely_lost_is_given_back() -> None:
+    law = replace(law_of_counts(40.0, 20.0, (0.1, 0.1), FAR), reach=2.0)
+    given_back = float(np.median(lost_lengths(law, None) - lost_lengths(law, 2.0))) * 3.0 / 1000
+    sure = clipped(
+        lost=[given_back, 0.0, 0.0, 0.0], counted=Counted(40.0, 20.0, 0.1, 0.1), spread=0.002, reach=2.0
+    )
+    found = find_exposed(sure, NOISE)
+    (only,) = found.laws(np.eye(4), 3.0, 1000)
+    norms = law.all_norms(np.tile((np.arange(64) + 0.5) / 64, (len(law.rows), 1)))
+    lost = 9 / 1000 * np.median(law.rows * (norms**2 - kept_square(norms, 2.0)).mean(axis=1))
+    # But for what was likely before anything was measured.
+    assert only.restored == pytest.approx(0.75 * lost, rel=1e-6)
+
+
+def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> None:
+    look = look_at_far_rows([90.0, 0.0, 0.0, 0.0])
+    law = law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)
+    # Twice the constant's form is twice the noise of a mean. What is given back leaves no interval.
+    for reach in (None, 2.0):
+        lost = lost_length(law, reach) * 3.0 / 1000
+        for form, factor, found in ((1.0, 0.99, (0,)), (1.0, 1.01, ()), (2.0, 0.49, (0,)), (2.0, 0.51, ())):
+            noise = NoiseLaw(np.diag([1.0, 1.0, 1.0, form]), factor * lost * math.sqrt(2) / 1.96)
+            assert find_exposed(clipped(look, reach=reach), noise).clearly == found
+
+
+def test_what_rows_on_one_side_take_from_a_mean_is_their_length_beyond() -> None:
+    # Rows 1.25 times too long keep about 0.8 times the radius of it, as their constant is shrunk as well. Of
+    # the square of one that is hardly too long a hundredth is taken.
+    law = LossLaw(np.array([10.0]), np.array([-1.0]), np.array([1e-9]), 1.0)
+    assert lost_length(law, None) == pytest.approx(10 * 0.01, abs=1e-6)
+    assert lost_length(law, 2.0) == 0
+    wide = LossLaw(np.full(3, 10.0), np.zeros(3), np.full(3, 0.5), 1.0)
+    norms = wide.norms((np.arange(64) + 0.5) / 64, 0)
+    kept = np.where(norms > math.sqrt(2), 0.93, 0.99)
+    assert lost_length(wide, None) == pytest.approx(10 * np.mean(norms - kept / norms))
+    # Up to the reach nothing is left out, beyond it what exceeds the loss at the reach.
+    beyond = np.maximum(norms - 0.8 / norms - (1.7 - 0.8 / 1.7), 0.0)
+    assert lost_length(wide, 1.7) == pytest.approx(10 * np.mean(beyond))
+
+
+def test_intervals_of_a_skewed_column_hold() -> None:
+    # Incomes, log-normal, of 5,000 people beside four ordinary columns.
+    rng = np.random.default_rng(7)
+    rows = np.column_stack([rng.lognormal(10, 0.8, 5_000), rng.normal(size=(5_000, 4))])
+    means, variances = [], []
+    for seed in range(24):
+        made = dpcov.release(rows, rho=0.03, rng=np.random.default_rng(seed), progress=False)
+        lower, upper = made.mean(["x0"]).interval()
+        means.append(float(lower[0]) <= rows[:, 0].mean() <= float(upper[0]))
+        low, high = made.covariance(["x0"]).interval()
+        variances.append(float(low[0, 0]) <= rows[:, 0].var() <= float(high[0, 0]))
+    # Intervals that hold 95% of the time fail more than 5 of 24 times once in 1,000 such tests. Before losses
+    # were measured, they held 5 and 12 times.
+    assert sum(means) >= 19
+    assert sum(variances) >= 19
+
+
+def test_a_skewed_column_that_clipping_moves_carries_a_note() -> None:
+    # Of rain, a few hours have nearly all: far rows lie along it, on one side.
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(N, 8))
+    rows[:, 0] = np.where(rng.random(N) < 0.05, rng.lognormal(0, 1.2, N), 0.0)
+    releases = [dpcov.release(rows, rho=0.05, rng=np.random.default_rng(seed)) for seed in range(6)]
+    listed = [made.diagnostics["rows_beyond"]["columns"] for made in releases]
+    assert all(columns in ([], ["x0"]) for columns in listed)
+    # Its mean is missed without a note in 1 release of 20: in 3 of six once in 500 such tests.
+    missed = 0
+    for made in releases:
+        lower, upper = made.mean(["x0"]).interval()
+        missed += not (lower[0] <= rows[:, 0].mean() <= upper[0] or made.mean(["x0"]).notes)
+    assert missed <= 2
+    if any(listed):
+        made = next(made for made, columns in zip(releases, listed, strict=True) if columns)
+        note = "Many far rows lie along x0: they can move it by more than its interval says."
+        assert any(found.endswith(note) for found in made.mean().notes)
+        other = dpcov.release(rows[:, ::-1], columns=made.columns, rho=0.05, rng=np.random.default_rng(1))
+        together = dpcov.combine([made, other]).diagnostics["rows_beyond"]["columns"]
+        assert together[0] == "x0"
+        assert len(set(together)) == len(together)
