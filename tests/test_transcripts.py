@@ -75,7 +75,8 @@ def test_worst_neighbours_take_nearly_all_that_was_charged_and_no_more(
     assert len(asked) > 5
     assert sum(one.charged for one in asked) == 1
     assert unpaid(asked) == []
-    assert 0.85 < sum(one.loss for one in asked) <= 1
+    # Of the released matrix they leave a part: rows that both lie far beyond are drawn in and counted alike.
+    assert 0.8 < sum(one.loss for one in asked) <= 1
 
 
 @settings(max_examples=15)
@@ -125,7 +126,7 @@ def rows_a_little_longer(patch: pytest.MonkeyPatch) -> None:
         (free_histograms, "norms of the rows"),
         (one_column_paid, "scales of the columns"),
         (less_variance, "the released matrix"),
-        (rows_a_little_longer, "the released matrix"),
+        (rows_a_little_longer, "whitening"),
     ],
 )
 def test_a_missed_charge_and_a_little_less_noise_show(

@@ -131,7 +131,7 @@ def _statistics(query: Any, table: Table, exact: Integers) -> list[Integers]:
         matrix, counts, losses = np.split(exact, [d * d, d * d + 2])
         gram = _statistics(query._gram, table, matrix.reshape(d, d))
         weighted = [*gram, counts * np.array(query.pull.weights(table.lattice))]
-        return weighted if query.pull.reach is None else [*weighted, losses]
+        return weighted if query.pull.kept_losing is None else [*weighted, losses]
     if isinstance(query, NormHistogram):
         return [exact]
     if isinstance(query, RowsBeyond):

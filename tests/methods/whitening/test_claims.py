@@ -13,7 +13,7 @@ from methods.whitening.test_whiten import noise_matrices
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.laws import LossLaw, NoiseLaw, least_resolved
+from dpcov.laws import NoiseLaw, least_resolved
 from dpcov.methods.whitening.claims import Beyond, predicted_error
 from dpcov.methods.whitening.exposed import Exposed
 from dpcov.methods.whitening.heavy import Agreement

@@ -16,7 +16,7 @@ from dpcov.maps import identity_map
 from dpcov.methods.whitening.exposed import Clipped, Exposed, find_exposed
 from dpcov.methods.whitening.means import Losses
 from dpcov.methods.whitening.restoration import Counted
-from dpcov.methods.whitening.tail import law_of_counts, lost_length, lost_lengths
+from dpcov.methods.whitening.tail import given_lengths, law_of_counts, lost_length, lost_squares
 
 N = 20_000
 NOISE = NoiseLaw(np.eye(4), 0.02)
@@ -35,7 +35,6 @@ def clipped(
     counted: Counted = COUNTED,
     lost: list[float] | None = None,
     spread: float = 0.005,
-    reach: float | None = None,
     forms: NDArray[np.float64] | None = None,
 ) -> Clipped:
     """A region of radius 3 around three columns of a thousand rows.
@@ -43,7 +42,7 @@ def clipped(
     60 rows beyond, 20 of them far, take some 0.08 from a mean if they all lie along it.
     """
     losses = None if lost is None else Losses(np.array(lost), spread)
-    return Clipped(counted, 3.0, np.eye(4) if forms is None else forms, 1000, look, losses, reach)
+    return Clipped(counted, 3.0, np.eye(4) if forms is None else forms, 1000, 1.0, look, losses)
 
 
 def test_a_column_with_many_far_rows_is_clearly_exposed() -> None:
@@ -65,26 +64,25 @@ def test_where_nobody_looked_all_columns_are_as_likely() -> None:
     assert set(found.places) == {0, 1, 2}
     np.testing.assert_allclose(found.shares, 1 / 4)
     # Nothing shows that one of them has lost anything.
-    assert not found.gained.any()
+    assert not found.restored.any()
 
 
 def test_what_the_means_have_lost_tells_whose_rows_lie_beyond() -> None:
-    law = replace(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR), reach=2.0)
-    given_back = float(np.median(lost_lengths(law, None) - lost_lengths(law, 2.0))) * 3.0 / 1000
-    assert given_back > 0.05
+    law = replace(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR))
+    given_back = float(np.median(given_lengths(law))) * 3.0 / 1000
+    assert given_back > 0.03
     for side in (1.0, -1.0):
-        found = find_exposed(clipped(lost=[0.0, side * given_back, 0.0, 0.0], reach=2.0), NOISE)
+        found = find_exposed(clipped(lost=[0.0, side * given_back, 0.0, 0.0]), NOISE)
         assert found.places == (1,)
         assert found.shares[0] > 0.99
-        assert found.gained[0] == pytest.approx(found.shares[0] - 1 / 4)
     # Nothing lost on one side, nor far less than all of them: no column owns them all.
-    for part in (0.0, 0.3):
-        found = find_exposed(clipped(lost=[0.0, part * given_back, 0.0, 0.0], reach=2.0), NOISE)
+    for part in (0.0, 0.2):
+        found = find_exposed(clipped(lost=[0.0, part * given_back, 0.0, 0.0]), NOISE)
         assert found.places == ()
     # Noise as large as the loss itself tells little.
-    vague = find_exposed(clipped(lost=[0.0, given_back, 0.0, 0.0], spread=2 * given_back, reach=2.0), NOISE)
+    vague = find_exposed(clipped(lost=[0.0, given_back, 0.0, 0.0], spread=2 * given_back), NOISE)
     assert set(vague.places) == {0, 1, 2}
-    assert 0.25 < vague.shares[0] < 0.35
+    assert 0.2 < vague.shares[0] < 0.35
 
 
 def test_evidence_of_both_answers_is_joined() -> None:
@@ -93,9 +91,9 @@ def test_evidence_of_both_answers_is_joined() -> None:
     np.testing.assert_allclose(before.shares, [30 / 75, 15 / 75])
     law = before.law
     assert law is not None
-    expected = (lost_lengths(law, None) - lost_lengths(law, 2.0)) * 3.0 / 1000
+    expected = given_lengths(law) * 3.0 / 1000
     spread, measured = 0.1, np.array([0.05, -0.02])
-    found = find_exposed(clipped(look, lost=[*measured, 0.3, 0.0], spread=spread, reach=2.0), NOISE)
+    found = find_exposed(clipped(look, lost=[*measured, 0.3, 0.0], spread=spread), NOISE)
     likelihoods = [
         np.mean([np.exp((side * x * expected - expected**2 / 2) / spread**2) for side in (1, -1)])
         for x in measured
@@ -110,7 +108,7 @@ def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
     forms = np.array([[3.0, 0, 0, 0], [4, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
     found = find_exposed(clipped(look, forms=forms), NOISE)
     np.testing.assert_allclose(found.shares, [36 / 72, 6 / 72])
-    first, second = laws = found.laws(forms, 6.0, 1000)
+    first, second = laws = found.laws(forms, 6.0)
     # A row that moves a column most lies along the column's own form: in clipped coordinates the first is
     # `x0 / 3`, the second `x1 - 4 x0 / 3`.
     inverse = np.linalg.inv(forms)
@@ -128,47 +126,55 @@ def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
     assert set(owned.ravel()) == {0.0, 1.0}
     assert owned.sum(axis=0).max() == 1
     np.testing.assert_allclose(owned.mean(axis=1), found.shares, atol=0.02)
-    assert Exposed().laws(forms, 6.0, 1000) == ()
+    assert Exposed().laws(forms, 6.0) == ()
 
 
 def test_what_a_column_surely_lost_is_given_back() -> None:
-    law = replace(law_of_counts(40.0, 20.0, (0.1, 0.1), FAR), reach=2.0)
-    given_back = float(np.median(lost_lengths(law, None) - lost_lengths(law, 2.0))) * 3.0 / 1000
-    sure = clipped(
-        lost=[given_back, 0.0, 0.0, 0.0], counted=Counted(40.0, 20.0, 0.1, 0.1), spread=0.002, reach=2.0
-    )
-    found = find_exposed(sure, NOISE)
-    (only,) = found.laws(np.eye(4), 3.0, 1000)
+    law = replace(law_of_counts(40.0, 20.0, (0.1, 0.1), FAR), measured=True)
+    lost = float(np.median(given_lengths(law))) * 3.0 / 1000
+    counted = Counted(40.0, 20.0, 0.1, 0.1)
+    found = find_exposed(clipped(lost=[lost, 0.0, 0.0, 0.0], counted=counted, spread=0.002), NOISE)
+    # What goes with the loss of the mean, but for what was likely before anything was measured.
+    squares = float(np.median(lost_squares(law))) * 9.0 / 1000
+    assert found.restored[0] == pytest.approx(0.75 * squares, rel=0.02)
+    (only,) = found.laws(np.eye(4), 3.0)
+    assert only.restored == found.restored[0]
+    # A loss that may be noise is trusted less, and so is one of rows that hardly agree.
+    doubtful = clipped(lost=[lost, 0.0, 0.0, 0.0], counted=counted, spread=0.5 * lost)
+    again = find_exposed(doubtful, NOISE)
+    assert again.restored[0] < 0.9 * found.restored[0]
+    apart = find_exposed(replace(doubtful, agreeing=0.3), NOISE)
+    assert apart.restored[0] < 0.5 * again.restored[0]
     norms = law.all_norms(np.tile((np.arange(64) + 0.5) / 64, (len(law.rows), 1)))
-    lost = 9 / 1000 * np.median(law.rows * (norms**2 - kept_square(norms, 2.0)).mean(axis=1))
-    # But for what was likely before anything was measured.
-    assert only.restored == pytest.approx(0.75 * lost, rel=1e-6)
+    kept = kept_square(norms, measured=True)
+    np.testing.assert_allclose(lost_squares(law), law.rows * (norms**2 - kept).mean(axis=1))
 
 
 def test_a_column_is_exposed_from_where_its_mean_may_leave_its_interval() -> None:
     look = look_at_far_rows([90.0, 0.0, 0.0, 0.0])
     law = law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)
     # Twice the constant's form is twice the noise of a mean. What is given back leaves no interval.
-    for reach in (None, 2.0):
-        lost = lost_length(law, reach) * 3.0 / 1000
+    for measured, losses in ((False, None), (True, [0.0] * 4)):
+        lost = lost_length(replace(law, measured=measured)) * 3.0 / 1000
         for form, factor, found in ((1.0, 0.99, (0,)), (1.0, 1.01, ()), (2.0, 0.49, (0,)), (2.0, 0.51, ())):
             noise = NoiseLaw(np.diag([1.0, 1.0, 1.0, form]), factor * lost * math.sqrt(2) / 1.96)
-            assert find_exposed(clipped(look, reach=reach), noise).clearly == found
+            assert find_exposed(clipped(look, lost=losses), noise).clearly == found
 
 
 def test_what_rows_on_one_side_take_from_a_mean_is_their_length_beyond() -> None:
     # Rows 1.25 times too long keep about 0.8 times the radius of it, as their constant is shrunk as well. Of
     # the square of one that is hardly too long a hundredth is taken.
     law = LossLaw(np.array([10.0]), np.array([-1.0]), np.array([1e-9]), 1.0)
-    assert lost_length(law, None) == pytest.approx(10 * 0.01, abs=1e-6)
-    assert lost_length(law, 2.0) == 0
+    assert lost_length(law) == pytest.approx(10 * 0.01, abs=1e-6)
+    assert lost_length(replace(law, measured=True)) == pytest.approx(0, abs=1e-9)
     wide = LossLaw(np.full(3, 10.0), np.zeros(3), np.full(3, 0.5), 1.0)
     norms = wide.norms((np.arange(64) + 0.5) / 64, 0)
     kept = np.where(norms > math.sqrt(2), 0.93, 0.99)
-    assert lost_length(wide, None) == pytest.approx(10 * np.mean(norms - kept / norms))
-    # Up to the reach nothing is left out, beyond it what exceeds the loss at the reach.
-    beyond = np.maximum(norms - 0.8 / norms - (1.7 - 0.8 / 1.7), 0.0)
-    assert lost_length(wide, 1.7) == pytest.approx(10 * np.mean(beyond))
+    assert lost_length(wide) == pytest.approx(10 * np.mean(norms - kept / norms))
+    # Of rows that are not far all is given back, of others as much as of one at the edge to these.
+    far = norms > math.sqrt(2)
+    beyond = np.where(far, norms - 0.8 / norms - (math.sqrt(2) - 0.8 / math.sqrt(2)), 0.0)
+    assert lost_length(replace(wide, measured=True)) == pytest.approx(10 * np.mean(beyond))
 
 
 def test_intervals_of_a_skewed_column_hold() -> None:

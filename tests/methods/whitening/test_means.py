@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from helpers.runs import second_moment
-from methods.whitening.test_release import start_run, whitened
-from methods.whitening.test_tail import make_histogram, pareto
+from helpers.runs import second_moment, start_run
+from methods.whitening.test_release import whitened
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.laws import FAR, loss_strength
-from dpcov.methods.whitening.means import Losses, best_reach
-from dpcov.methods.whitening.release import release
-from dpcov.methods.whitening.tail import lost_length
-from dpcov.methods.whitening.wrap import Region, Tail
+from dpcov.core import Clipping
+from dpcov.laws import given_back, loss_strength
+from dpcov.methods.whitening.means import Losses
+from dpcov.methods.whitening.queries.clipped import ClippedGram
+from dpcov.methods.whitening.release import PULL, release
+from dpcov.methods.whitening.wrap import Region
 
 N = 20_000
 
@@ -27,12 +30,10 @@ def skewed(n_rows: int = N) -> NDArray[np.float64]:
 
 
 def test_means_are_given_back_and_covariances_stay() -> None:
-    rows = np.column_stack([skewed(), np.ones(N)])
-    true, lost = second_moment(rows), np.array([0.2, -0.1, 0.0, 0.05])
-    moving = Losses(lost, 0.0).give_back(
-        true - np.outer(lost, [0, 0, 0, 1]) - np.outer([0, 0, 0, 1], lost * [1, 1, 1, 0])
-    )
-    before = true - np.outer(lost, [0, 0, 0, 1]) - np.outer([0, 0, 0, 1], lost * [1, 1, 1, 0])
+    before = second_moment(np.column_stack([skewed(), np.ones(N)])) * 0.9
+    inverse = np.triu(np.random.default_rng(0).normal(size=(4, 4)))
+    lost = np.array([0.2, -0.1, 0.0, 0.0])
+    moving = Losses(lost, 0.0).give_back(before, inverse)
     after = moving @ before @ moving.T
 
     def mean(moment: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -41,18 +42,39 @@ def test_means_are_given_back_and_covariances_stay() -> None:
     def covariance(moment: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(moment[:3, :3] / moment[3, 3] - np.outer(mean(moment), mean(moment)))
 
-    np.testing.assert_allclose(after[:, 3], true[:, 3])
-    np.testing.assert_allclose(covariance(after), covariance(before))
+    full = before[:, 3] + inverse @ lost
+    np.testing.assert_allclose(mean(after), full[:3] / full[3])
+    np.testing.assert_allclose(covariance(after), covariance(before), atol=1e-12)
+    # How much of the constant is lost, others tell better.
+    assert after[3, 3] == before[3, 3]
     # Without a constant there is no mean to mend.
-    empty = np.diag([1.0, 1.0, 1.0, -0.01])
-    assert (Losses(lost, 0.0).give_back(empty) == np.eye(4)).all()
-    assert (Losses(-lost, 0.0).give_back(np.diag([1.0, 1.0, 1.0, 0.01])) == np.eye(4)).all()
+    for constant in (-0.01, 0.01):
+        empty = np.diag([1.0, 1.0, 1.0, constant])
+        assert (Losses(np.array([0, 0, 0, -1.0]), 0.0).give_back(empty, np.eye(4)) == np.eye(4)).all()
+
+
+def test_losses_are_those_of_the_rows() -> None:
+    run = start_run(skewed(), 1e6, constant=True)
+    forms = np.array([[1.0, 0.5, 0, 0.2], [0, 1.0, 0, -0.3], [0, 0.3, 1.0, 0], [0.1, 0, 0, 0.7]])
+    pull = replace(PULL, kept_losing=Fraction(4, 5))
+    answer = run.curator.ask(ClippedGram(Clipping(run.map(forms), 3.0), pull, Fraction(10**6), "release"))
+    found = Losses.of(answer, forms)
+    assert found is not None
+    y = np.column_stack([skewed(), np.ones(N)]) @ forms.T
+    norms = np.maximum(np.linalg.norm(y, axis=1) / 3.0, 1.0)
+    # Of a row and its constant, in the direction of the row.
+    lost = (np.where(norms > 1, given_back(norms), 0.0) / norms) @ y / N
+    np.testing.assert_allclose(found.lost, lost, atol=1e-4)
+    assert found.spread == pytest.approx(3.0 / loss_strength() / N / 1e3, rel=1e-3)
+    again = start_run(skewed(), 1.0, constant=True)
+    counting = again.curator.ask(ClippedGram(Clipping(again.map(forms), 3.0), PULL, 1, "release"))
+    assert Losses.of(counting, forms) is None
 
 
 def test_a_measurement_is_trusted_as_far_as_it_can_be_true() -> None:
     measured = Losses(np.array([0.3, 0.0]), 0.1)
     expected = measured.expected(0.2)
-    np.testing.assert_allclose(expected.lost, 0.3 * 0.04 / 0.05)
+    np.testing.assert_allclose(expected.lost, [0.3 * 0.04 / 0.05, 0.0])
     assert expected.spread == pytest.approx(0.1 * math.sqrt(0.8))
     # What normal laws have: draw what was lost, and measure it.
     rng = np.random.default_rng(0)
@@ -79,15 +101,14 @@ def test_noise_of_means_is_that_of_the_matrix_and_of_what_is_given_back() -> Non
 
 
 def test_released_means_have_the_noise_that_the_law_says() -> None:
-    # Rows on both sides, so that all of them together lose nothing.
-    rng = np.random.default_rng(5)
-    half = rng.standard_t(4, size=(N // 2, 2))
+    # A seventh of these rows lie beyond the region, none of them far.
+    half = np.random.default_rng(5).uniform(-1, 1, size=(N // 2, 2))
     rows = np.vstack([half, -half])
     off, said = [], []
     for seed in range(60):
-        run = start_run(rows, 0.05, seed)
+        run = start_run(rows, 0.05, seed, constant=True)
         white = whitened(run)
-        made = release(run, white, Region(2.0 * white.unit, agreement=Region(1.0).agreement))
+        made = release(run, white, Region(1.9 * white.unit))
         assert made.noise is not None
         means = made.second_moment[:2, 2] / made.second_moment[2, 2]
         back = made.noise.inverse
@@ -99,35 +120,18 @@ def test_released_means_have_the_noise_that_the_law_says() -> None:
     assert abs(np.mean(off)) < 3.5 / math.sqrt(60)
 
 
-def test_a_reach_weighs_noise_against_what_is_left_out() -> None:
-    run = start_run(skewed(), 0.5)
-    constant = np.array([0.0, 0.0, 0.0, 4.0])
-    rows = 1 / math.sqrt(run.left * run.rho)
-    short, long = (Region(3.0, (Tail(make_histogram(pareto(shape, N)), 3.0, 3),)) for shape in (-0.2, 0.4))
-    reaches = []
-    for region in (short, long):
-        law = region.tails[0].law
-        assert law is not None
-
-        def uncertainty(reach: float, law: object = law) -> float:
-            noise = math.hypot(rows * 3.0 * 4.0 / math.sqrt(2), rows / loss_strength(reach))
-            return math.hypot(noise, lost_length(law, reach))  # type: ignore[arg-type]
-
-        found = best_reach(run, region, 3.0, constant)
-        assert all(uncertainty(found) <= uncertainty(other) for other in np.geomspace(FAR, 8.0, 16))
-        reaches.append(found)
-    assert FAR <= reaches[0] < reaches[1]
-    # Where there is no law, nobody can tell, and the shortest has the least noise.
-    assert best_reach(run, Region(3.0), 3.0, constant) == FAR
-
-
 def test_nothing_is_measured_without_a_constant_or_of_units() -> None:
     rows = skewed(4000)
-    assert dpcov.release(rows, rho=0.5, intercept=False).diagnostics["reach"] is None
-    assert dpcov.release(rows, rho=0.5, contamination=0.01).diagnostics["reach"] is None
-    assert dpcov.release(rows, rho=0.5).diagnostics["reach"] >= FAR
-    grouped = dpcov.release(rows, rho=0.5, privacy_unit=np.repeat(np.arange(2000), 2))
-    assert grouped.diagnostics["reach"] is None
+
+    def measured(**options: Any) -> list[bool]:
+        made = dpcov.release(rows, rho=0.5, rng=np.random.default_rng(0), progress=False, **options)
+        return [law.measured for law in made.losses]
+
+    assert any(measured())
+    assert all(measured())
+    assert not any(measured(intercept=False))
+    assert not any(measured(contamination=0.01))
+    assert not any(measured(privacy_unit=np.repeat(np.arange(2000), 2)))
 
 
 def test_means_of_skewed_columns_are_unbiased() -> None:

@@ -24,8 +24,7 @@ class Losses:
     Attributes
     ----------
     lost : ndarray, shape (d,)
-        In clipped coordinates, beside the constant: how much of that is lost, the law of the tail tells with
-        less noise (``restoration.py``).
+        In the coordinates that were clipped.
     spread : float
         Standard deviation of the noise in each of them.
     """
@@ -39,9 +38,7 @@ class Losses:
         if answer.lost is None:
             return None
         lost = forms @ np.linalg.solve(answer.gram.lattice_map.matrix(), answer.lost)
-        constant = np.linalg.inv(forms)[-1]
-        beside = lost - (lost @ constant) / (constant @ constant) * constant
-        return cls(np.asarray(beside, dtype=np.float64), answer.lost_spread)
+        return cls(np.asarray(lost, dtype=np.float64), answer.lost_spread)
 
     def expected(self, largest: float) -> Losses:
         """Return what was lost, given its noise and how much it can be at all: its mean and deviation.
@@ -56,6 +53,8 @@ class Losses:
     def give_back(self, matrix: Matrix, inverse: Matrix) -> Matrix:
         """Return T so that ``T matrix T^T`` has the means that rows had before, and the same covariance.
 
+        The constant stays as it is, too: how much of it is lost, the law of the tail tells with less noise.
+
         Parameters
         ----------
         matrix : ndarray, shape (d, d)
@@ -64,10 +63,11 @@ class Losses:
             From clipped coordinates to the table's columns.
         """
         moving = np.eye(len(matrix))
-        complete = matrix[-1, -1]
+        before = matrix[:, -1]
+        after = before + inverse @ self.lost
         # Without a constant there is nothing to tell a mean by.
-        if complete > 0:
-            moving[:-1, -1] = (inverse @ self.lost)[:-1] / complete
+        if before[-1] > 0 and after[-1] > 0:
+            moving[:-1, -1] = (after / after[-1] - before / before[-1])[:-1]
         return moving
 
     def widening(self, constant: Vector, sigma: float) -> Matrix:

@@ -105,22 +105,22 @@ def release(run: Run, white: White, region: Region, pull: Pull | None = None) ->
         ball = np.asarray(np.linalg.inv(back.T @ back), dtype=np.float64)
         moment, shrinkage = _shrink(ball, moment, answer.sigma, inverse[-1] if has_constant else None)
     matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
-    most, extra = math.sqrt(restoration.factor) * np.eye(run.d), restoration.beyond_most(run.d)
-    # Only what is not a multiple of the identity takes the way through the frame, which rounds.
-    raising = most + inverse @ extra @ forms
-    if has_constant:
-        raising = raise_beside_constant(matrix, raising, restoration.constant)
-    matrix = raising @ matrix @ raising.T
     clipped = (
         None
         if counted is None
         else Clipped(counted, room.radius, forms, run.n, region.agreement.about, region.far_rows, losses)
     )
-    expected, widening = None if clipped is None else clipped.expected, np.eye(run.d)
+    expected = None if clipped is None else clipped.expected
+    moving, widening = np.eye(run.d), np.eye(run.d)
     if expected is not None:
-        moving = expected.give_back(matrix, inverse)
-        matrix, raising = moving @ matrix @ moving.T, moving @ raising
-        widening = expected.widening(inverse[-1], answer.sigma)
+        moving, widening = expected.give_back(matrix, inverse), expected.widening(inverse[-1], answer.sigma)
+        matrix = moving @ matrix @ moving.T
+    most, extra = math.sqrt(restoration.factor) * np.eye(run.d), restoration.beyond_most(run.d)
+    # Only what is not a multiple of the identity takes the way through the frame, which rounds.
+    raising = most + inverse @ extra @ forms
+    if has_constant:
+        raising = raise_beside_constant(matrix, raising, restoration.constant)
+    matrix, raising = raising @ matrix @ raising.T, raising @ moving
     # Outliers lie beyond on purpose.
     beyond = (
         Beyond.none() if counted is None else Beyond.of(counted, region.agreement, room.radius**2 / run.n)

@@ -1,4 +1,4 @@
-"""What clipping takes from the sum of the rows: exact, given in full up to the reach, and as private as before."""
+"""What clipping takes from the sum of the rows: exact, in full of rows that are not far, and as private."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dpcov.core.lattice import Lattice
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.joint import JointTask
 from dpcov.core.query import Table
-from dpcov.laws import FAR, KEPT_FAR, KEPT_NEAR, KEPT_REACH, kept_square, loss_strength, lost_to_means
+from dpcov.laws import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR, given_back, kept_square, loss_strength
 from dpcov.maps import identity_map, integer_map
 from dpcov.methods.whitening.queries import clipped
 from dpcov.methods.whitening.queries.clipped import ClippedGram, NoisyClippedGram, Pull
 from dpcov.sources import ArraySource
 
-PULL = Pull(math.sqrt(2), Fraction(19, 20), Fraction(17, 20), 2.0, Fraction(7, 10))
-COUNTING = replace(PULL, reach=None, kept_reach=None)
+PULL = Pull(2.0, Fraction(19, 20), Fraction(17, 20), Fraction(7, 10))
+COUNTING = replace(PULL, kept_losing=None)
 HOSTILE = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0]
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ def test_replacing_a_row_moves_no_more_than_the_matrix_alone_may(
     first: Floats, second: Floats, kept: list[Fraction], radius: float, data: st.DataObject
 ) -> None:
     least, far, near = sorted(kept)
-    pull = Pull(math.sqrt(2), near, far + Fraction(1, 2000), data.draw(st.floats(math.sqrt(2), 9)), least)
+    pull = Pull(data.draw(st.floats(1.1, 9)), near, far + Fraction(1, 2000), least)
     # Opposite rows are those whose losses differ most.
     turned = second if data.draw(st.booleans()) else -data.draw(st.floats(0.3, 1)) * first
     tables = [np.vstack([np.ones((3, 3)), row]) for row in (first, turned)]
@@ -79,7 +79,7 @@ def test_replacing_a_row_moves_no_more_than_the_matrix_alone_may(
 
 
 # One room for counts, and one for next to nothing but losses.
-LOSING = Pull(math.sqrt(2), Fraction(9999, 10_000), Fraction(9998, 10_000), 2.0, Fraction(7, 10))
+LOSING = Pull(2.0, Fraction(9999, 10_000), Fraction(9998, 10_000), Fraction(7, 10))
 ANGLES = np.linspace(0, math.pi, 61)
 PAIRS = [(1.3, 1.3), (1.9, 1.9), (5.0, 5.0), (1.3, 5.0), (0.99999, 1.9), (0.99999, 5.0)]
 
@@ -111,22 +111,22 @@ def test_losses_are_what_the_rows_were_shrunk_by() -> None:
     rng = np.random.default_rng(0)
     rows = rng.standard_t(2, size=(4000, 3)) + 0.3
     rows[5], rows[77, 2], rows[100] = np.nan, np.inf, 1e100
-    whole = np.isfinite(rows).all(axis=1)
+    whole = np.asarray(np.isfinite(rows).all(axis=1))
     lattice_map = integer_map(rng.normal(size=(3, 3)))
     asked = ClippedGram(Clipping(lattice_map, 3.0), PULL, 1, "clipped")
     answer = asked.answer(exact(asked, rows), table_of(rows), Silent())
     y = np.where(whole[:, None], rows, 0.0) @ lattice_map.matrix().T
     norms = np.linalg.norm(y, axis=1) / 3.0
-    # A row of 1e100 counts as one at the reach.
-    ratio = np.clip(norms, 1.0, PULL.reach)
-    shrunk = np.sqrt(pulled(ratio)) / ratio
-    given_back = np.where(whole & (norms > 1), (1 / shrunk - shrunk) * np.sqrt(pulled(ratio)) * 3.0, 0.0)
-    expected = (given_back / np.maximum(norms * 3.0, 1e-9)) @ y / len(rows)
+    # A row of 1e100 counts as one at the edge to the far ones.
+    ratio, left = np.clip(norms, 1.0, PULL.far), pulled(np.maximum(norms, 1.0))
+    shrunk = np.sqrt(left) / ratio
+    back = np.where(whole & (norms > 1), (1 / shrunk - shrunk) * np.sqrt(left) * 3.0, 0.0)
+    expected = (back / np.maximum(norms * 3.0, 1e-9)) @ y / len(rows)
     assert answer.lost is not None
     np.testing.assert_allclose(answer.lost, expected, rtol=1e-4)
-    # Up to the reach, that is the whole loss of a row times its constant.
+    # Of rows that are not far, that is the whole loss of a row times its constant.
     near = np.flatnonzero(whole & (norms > 1) & (norms <= 2.0))
-    np.testing.assert_allclose((1 - shrunk**2)[near] * norms[near] * 3.0, given_back[near], rtol=1e-9)
+    np.testing.assert_allclose((1 - shrunk**2)[near] * norms[near] * 3.0, back[near], rtol=1e-9)
 
 
 class Silent(SeededBits):
@@ -150,26 +150,26 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 def pulled(norms: Floats) -> Floats:
     """Solve ``w + b^2 (1/s - s)^2 = 2 (1 - s^2 v^2)`` for what is left, ``s^2 v^2``, from above."""
     counted = np.where(norms > PULL.far, float(PULL.kept_far), float(PULL.kept_near))
-    left = counted
+    left, ratio = counted, np.minimum(norms, PULL.far)
     for _ in range(200):
-        shrunk = np.sqrt(left) / norms
+        shrunk = np.sqrt(left) / ratio
         left = counted - (PULL.strength * (1 / shrunk - shrunk)) ** 2 / 2
     return left
 
 
-def test_rows_at_the_reach_are_left_with_their_part_and_longer_ones_too() -> None:
-    lengths = np.array([1.5, 1.99, 2.0, 2.01, 30.0])
+def test_far_rows_are_left_with_their_part_and_nearer_ones_with_more() -> None:
+    lengths = np.array([1.01, 1.5, 1.99, 2.01, 30.0])
     for length in lengths:
         rows = np.array([[length, 0.0], [0.0, 0.0]])
         total = exact(query(2), rows)
         bound = table_of(rows).lattice.bound
         part = total[0] / bound**2
-        assert part == pytest.approx(float(pulled(np.array([min(length, 2.0)]))[0]), rel=1e-4)
+        assert part == pytest.approx(float(pulled(np.array([length]))[0]), rel=1e-4)
         losses = total[-2:] / (PULL.strength * bound)
         shrunk = math.sqrt(part) / min(length, 2.0)
         assert losses[0] == pytest.approx((1 / shrunk - shrunk) * math.sqrt(part) * bound, rel=1e-4)
         assert losses[1] == 0
-    assert float(pulled(np.array([2.0]))[0]) == pytest.approx(0.7)
+    assert float(pulled(np.array([30.0]))[0]) == pytest.approx(0.7)
 
 
 def test_rows_within_the_radius_lose_nothing() -> None:
@@ -198,7 +198,7 @@ def test_a_multiple_that_is_too_large_is_cut_to_what_the_proof_allows(changes: d
     worker = worker_that(**changes)
     worker.add(np.array([[1.9, 0.0], [0.0, 0.0]]).T, 0)
     total, lattice = worker.total(), Lattice.for_table(2, 2)
-    square, room = int(total[0]), PULL.rooms(lattice)[1]
+    square, room = int(total[0]), PULL.rooms(lattice)[0]
     multiple = int(total[-2]) // math.isqrt(square)
     allowed = 2 * (lattice.bound**2 - square) - room
     assert multiple**2 <= allowed < (multiple + 1) ** 2
@@ -264,33 +264,25 @@ def test_losses_have_the_noise_that_is_said() -> None:
     assert np.abs(found.mean(axis=0) - [lost, 0]).max() < 3.7 * spread / 2000**0.5
 
 
-@pytest.mark.parametrize("reach", [FAR, 2.0, 5.5])
-def test_laws_know_what_is_left_of_rows(reach: float) -> None:
-    kept = (Fraction(part).limit_denominator(100) for part in (KEPT_NEAR, KEPT_FAR, KEPT_REACH))
-    near, far, least = kept
-    pull = Pull(FAR, near, far, reach, least)
-    assert pull.strength == pytest.approx(loss_strength(reach))
+def test_laws_know_what_is_left_of_rows() -> None:
+    near, far, least = (Fraction(part).limit_denominator(100) for part in (KEPT_NEAR, KEPT_FAR, KEPT_LOSING))
+    pull = Pull(FAR, near, far, least)
+    assert pull.strength == pytest.approx(loss_strength())
     norms = np.array([1.0001, 1.2, 1.4, 1.5, 1.9, 2.5, 5.0, 9.0])
-    rows = np.column_stack([norms, np.zeros(8)])
-    bound = table_of(rows).lattice.bound
-    for row, norm in zip(rows, norms, strict=True):
-        total = exact(query(2, pull=pull), np.vstack([row, np.zeros((7, 2))]))
-        left = float(kept_square(np.array([norm]), reach)[0])
+    bound = Table.of_size(8, 2, constant=False).lattice.bound
+    for norm in norms:
+        total = exact(query(2, pull=pull), np.vstack([[norm, 0.0], np.zeros((7, 2))]))
+        left = float(kept_square(np.array([norm]), measured=True)[0])
         assert total[0] / bound**2 == pytest.approx(left, rel=1e-4)
-        # What is lost and what is given back of it leave the rest.
-        back = total[-2] / (pull.strength * bound**2)
-        rest = float(lost_to_means(np.array([norm]), reach)[0])
-        assert norm - left / norm - back == pytest.approx(rest, abs=1e-3)
+        back = float(given_back(np.array([norm]))[0])
+        assert total[-2] / (pull.strength * bound**2) == pytest.approx(back, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (lambda: replace(PULL, reach=1.2), "at least far"),
-        (lambda: replace(PULL, reach=math.inf), "at least far"),
-        (lambda: replace(PULL, reach=None), "belong together"),
-        (lambda: replace(PULL, kept_reach=Fraction(17, 20)), "kept_reach"),
-        (lambda: replace(PULL, kept_reach=Fraction(1, 3)), "kept_reach"),
+        (lambda: replace(PULL, kept_losing=Fraction(17, 20)), "kept_losing"),
+        (lambda: replace(PULL, kept_losing=Fraction(1, 3)), "kept_losing"),
     ],
 )
 def test_a_pull_that_makes_no_sense_is_refused(asked: Any, message: str) -> None:
