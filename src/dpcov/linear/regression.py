@@ -219,8 +219,8 @@ def _moved_by_clipping(questions: Questions, fitted: _Fitted, chosen: list[int])
     those that lie along the predictor alone pull it. The law of what clipping took is about the latter. Where
     it is certain of some, and noise is small, the interval leaves out a slope that may be right to a percent.
     But if clipping took as much of the predictor as it left, it moved the slope by as much as that is, to
-    first order, as intervals are. Beyond, the slope is that of the few values that are left: as of a column of
-    which most values are about 0, and a third about 1.
+    first order, as intervals are. Beyond, the slope is that of the few values that are left: as of a column
+    whose values are mostly about 0, and a third about 1.
     """
     slopes = fitted.solution.coefficients[: len(chosen)]
     response = fitted.response.select(np.arange(len(chosen)))
