@@ -399,3 +399,27 @@ def test_a_slope_of_which_little_was_taken_stays() -> None:
     fit = noisy.regress("y", on=["x"])
     lower, upper = fit.coefficients.interval()
     assert lower[0] < fit.coefficients["x"] < upper[0]
+
+
+def test_a_slope_that_clipping_moved_by_less_than_itself_is_given_with_both_intervals() -> None:
+    # Without noise to speak of, the law is certain that about a third of the variance was taken.
+    made = clipped_release(0.5)
+    fit = made.regress("y", on=["x"])
+    assert fit.coefficients["x"] == pytest.approx(1, abs=0.05)
+    for answer in (fit.coefficients, fit.r_squared):
+        assert any("Clipping moved the slope of x, unless" in note for note in answer.notes)
+        lower, upper = answer.interval()
+        assert lower[0] <= answer.values[0] <= upper[0]
+    assert fit.coefficients.interval().lower[0] < 0.75
+    # The interval is about the slopes alone where clipping moved none.
+    assert not clipped_release(0.0).regress("y", on=["x"]).coefficients.notes
+
+
+@pytest.mark.parametrize(("taken", "refused"), [(0.8, False), (1.6, True)])
+def test_a_slope_is_refused_if_clipping_took_more_than_it_left(taken: float, refused: bool) -> None:  # noqa: FBT001
+    made = clipped_release(taken)
+    if refused:
+        with pytest.raises(dpcov.UnresolvedError, match="took more of x than it left"):
+            made.regress("y", on=["x"])
+    else:
+        assert made.regress("y", on=["x"]).coefficients["x"] == pytest.approx(1, abs=0.05)

@@ -238,3 +238,20 @@ def test_clipping_counts_where_it_is_half_as_uncertain_as_noise() -> None:
     for sigma, counts in ((1.9 * even, True), (2.1 * even, False), (math.nan, True)):
         assert ErrorLaw(sigma, 1000.0, losses).ruled_by_clipping(response, sampling=False) == [counts]
     assert ErrorLaw(1.0, 1000.0, None).ruled_by_clipping(response, sampling=False) == [True]
+
+
+def test_intervals_hold_what_noise_alone_allows_if_clipping_may_have_moved_nothing() -> None:
+    response, values = make_response(1e-4, 1.0, 0.0, 1.0, 0.0), np.array([1.0])
+    moved = ErrorLaw(0.1, 1000.0, LossDraws([make_law(rows=300.0)], 1000, has_constant=False))
+    either, alone = moved.perhaps_unmoved(), ErrorLaw(0.1, 1000.0, None)
+    ends = {law: law.interval(values, response, 0.95, sampling=False) for law in (moved, either, alone)}
+    # Clipping took something for sure, and the noise is small.
+    assert ends[moved][0] > ends[alone][1]
+    assert (ends[either][0], ends[either][1]) == (ends[alone][0], ends[moved][1])
+    # What zero is called agrees with intervals: here it is as far off as noise allows, below what was lost.
+    point = np.array([0.001])
+    assert moved.p_values(point, response, sampling=False) < 1e-6
+    expected = alone.p_values(point, response, sampling=False)
+    assert either.p_values(point, response, sampling=False) == pytest.approx(expected)
+    assert either.after_fitting(2).interval(values, response, 0.95, sampling=False)[0] == ends[alone][0]
+    assert either.without_sampling().interval(values, response, 0.95, sampling=False)[0] == ends[alone][0]

@@ -118,12 +118,22 @@ class ErrorLaw:
         How many complete rows there are, for sampling error.
     losses : LossDraws, optional
         Draws of what clipping took away.
+    perhaps_unmoved : bool, default False
+        Whether clipping may have moved nothing, so that intervals hold what noise alone allows as well.
     """
 
-    def __init__(self, sigma: float, complete_rows: float, losses: LossDraws | None) -> None:
+    def __init__(
+        self,
+        sigma: float,
+        complete_rows: float,
+        losses: LossDraws | None,
+        *,
+        perhaps_unmoved: bool = False,
+    ) -> None:
         self._sigma = sigma
         self._complete_rows = complete_rows
         self._losses = losses
+        self._perhaps_unmoved = perhaps_unmoved
 
     @property
     def normal(self) -> bool:
@@ -132,11 +142,18 @@ class ErrorLaw:
 
     def after_fitting(self, coefficients: int) -> ErrorLaw:
         """Return the law for so many coefficients of one regression: each takes a degree of freedom."""
-        return ErrorLaw(self._sigma, max(self._complete_rows - coefficients, 1.0), self._losses)
+        return self._with(max(self._complete_rows - coefficients, 1.0), self._losses)
 
     def without_sampling(self) -> ErrorLaw:
         """Return the law for answers that bring their own sampling error."""
-        return ErrorLaw(self._sigma, math.inf, self._losses)
+        return self._with(math.inf, self._losses)
+
+    def perhaps_unmoved(self) -> ErrorLaw:
+        """Return the law for answers that clipping may have left as they are: rows may lie on one line."""
+        return ErrorLaw(self._sigma, self._complete_rows, self._losses, perhaps_unmoved=True)
+
+    def _with(self, complete_rows: float, losses: LossDraws | None) -> ErrorLaw:
+        return ErrorLaw(self._sigma, complete_rows, losses, perhaps_unmoved=self._perhaps_unmoved)
 
     def standard_error(self, response: Response, *, sampling: bool) -> Array:
         """Return half the width of the central 68.3% of the error, which is its sd where it is normal."""
@@ -173,6 +190,9 @@ class ErrorLaw:
             shifts = self._losses.missing(flat.select(part))
             for bound, probability in zip(bounds, probabilities, strict=True):
                 bound[part] = _mixture_quantile(shifts, deviations[part], probability)
+        if self._perhaps_unmoved:
+            width = deviations * ndtri(probabilities[1])
+            bounds = np.array([np.minimum(bounds[0], -width), np.maximum(bounds[1], width)])
         return values + bounds[0].reshape(values.shape), values + bounds[1].reshape(values.shape)
 
     def p_values(self, values: Array, response: Response, *, sampling: bool) -> Array:
@@ -189,7 +209,11 @@ class ErrorLaw:
             if self._losses is not None:
                 shifts = self._losses.missing(flat.select(part))
             below[part] = _mixture_below(points[part], shifts, deviation[part])
-        return np.asarray(2 * np.minimum(below, 1 - below)).reshape(values.shape)
+        likely = 2 * np.minimum(below, 1 - below)
+        if self._perhaps_unmoved:
+            unmoved = _mixture_below(points, np.zeros((len(points), 1)), deviation)
+            likely = np.maximum(likely, 2 * np.minimum(unmoved, 1 - unmoved))
+        return np.asarray(likely).reshape(values.shape)
 
     def ruled_by_clipping(self, response: Response, *, sampling: bool) -> NDArray[np.bool_]:
         """Return for which answers clipping counts beside noise: its 95% are half as far apart or further.
