@@ -96,6 +96,43 @@ def library_size() -> str:
     return str(results("library")["table"].nunique())
 
 
+_LOOKED_AT = ("survey", "hospital", "shop", "building")
+_SKEWED = 1.0
+
+
+def ordinary_table() -> str:
+    """Return how often intervals about single columns of ordinary tables hold, skewed ones and others."""
+    found = results("ordinary")
+    found = found[found["answers"] > 0]
+    seen, skewed = found["table"].isin(_LOOKED_AT), found["skewness"].abs() >= _SKEWED
+    lines = []
+    for title, part in (
+        ("looked at, not skewed", found[seen & ~skewed]),
+        ("looked at, skewed", found[seen & skewed]),
+        ("not looked at, not skewed", found[~seen & ~skewed]),
+        ("not looked at, skewed", found[~seen & skewed]),
+    ):
+        held = (part[name].mean() for name in ("mean_held", "unnoted_held", "mean_noted", "deviation_held"))
+        worst = int((part["unnoted_held"] < 0.8).sum())
+        lines.append([title, f"{len(part)}", *(f"{share:.0%}" for share in held), f"{worst}"])
+    head = ["columns", "cells", "means", "without a note", "with a note", "deviations", "below 80%\\*"]
+    return table(head, lines)
+
+
+def ordinary_summary() -> str:
+    """Return that in a sentence, of the columns that nobody looked at."""
+    found = results("ordinary")
+    unseen = found[(found["answers"] > 0) & ~found["table"].isin(_LOOKED_AT)]
+    skewed = unseen[unseen["skewness"].abs() >= _SKEWED]
+    return (
+        f"Column by column, on a bank's, a school's, a web server's and an insurer's table that nobody looked "
+        f"at before (`benchmarks/ordinary.py`): 95% intervals without a note hold "
+        f"{unseen['unnoted_held'].mean():.0%} of the time for means, and {skewed['unnoted_held'].mean():.0%} "
+        f"for those of skewed columns, such as balances and claims, of which {skewed['mean_noted'].mean():.0%} "
+        f"of the answers carry a note."
+    )
+
+
 def library_summary() -> str:
     """Return how the default does at epsilon 1 on the library's tables, in a few lines."""
     releases, regressions = (
