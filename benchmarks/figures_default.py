@@ -125,11 +125,11 @@ def ordinary_summary() -> str:
     unseen = found[(found["answers"] > 0) & ~found["table"].isin(_LOOKED_AT)]
     skewed = unseen[unseen["skewness"].abs() >= _SKEWED]
     return (
-        f"Column by column, on a bank's, a school's, a web server's and an insurer's table that nobody looked "
-        f"at before (`benchmarks/ordinary.py`): 95% intervals without a note hold "
-        f"{unseen['unnoted_held'].mean():.0%} of the time for means, and {skewed['unnoted_held'].mean():.0%} "
-        f"for those of skewed columns, such as balances and claims, of which {skewed['mean_noted'].mean():.0%} "
-        f"of the answers carry a note."
+        "Column by column, on the tables of a bank, a school, a web server and an insurer that nobody looked "
+        "at before (`benchmarks/ordinary.py`), 95% intervals without a note hold "
+        f"{unseen['unnoted_held'].mean():.0%} of the time for means: {skewed['unnoted_held'].mean():.0%} for "
+        "those of skewed columns, such as balances and claims, of whose answers "
+        f"{skewed['mean_noted'].mean():.0%} carry a note."
     )
 
 

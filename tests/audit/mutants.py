@@ -164,6 +164,17 @@ def one_noise_for_both_counts(patch: pytest.MonkeyPatch, program: Program) -> Pr
     return program
 
 
+def losses_twice_as_large(patch: pytest.MonkeyPatch, program: Program) -> Program:
+    """What clipping took from the rows, with more room than was left for it."""
+    add = clipped._ClippedWorker._add_losses
+
+    def louder(self: Any, values: Array, room: Array) -> None:
+        add(self, 2 * values, room)
+
+    patch.setattr(clipped._ClippedWorker, "_add_losses", louder)
+    return program
+
+
 def sums_without_noise(patch: pytest.MonkeyPatch, program: Program) -> Program:
     """A well-known mistake with the sparse vector technique: noise on the threshold alone."""
     drawn = [0]
@@ -220,6 +231,7 @@ MUTANTS: dict[str, Mutant] = {
     "seeded generator reused": seeded_generator_reused,
     "float noise": float_noise,
     "one noise for both counts": one_noise_for_both_counts,
+    "losses twice as large": losses_twice_as_large,
     "sums without noise": sums_without_noise,
     "rare results shown": rare_results_shown,
     "directions without noise": directions_without_noise,

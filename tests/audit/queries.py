@@ -168,6 +168,18 @@ def _clipped_gram(rows: Array) -> list[float]:
     return [east, north, far, moved, far - near, finest_bit(far)]
 
 
+def _clipped_losses(rows: Array) -> list[float]:
+    pull = Pull(math.sqrt(2), Fraction(999, 1000), Fraction(998, 1000), Fraction(3, 4))
+    answer = _ask(rows).ask(ClippedGram(_SHRINK, pull, RHO, purpose="audit"))
+    assert answer.losses is not None
+    east, north = (float(loss) for loss in answer.losses)
+    gram = answer.gram.integers
+    # Two rows far beyond, at the angle at which matrix and losses together move most.
+    moved = float(gram[0, 0] - gram[1, 1]) * 0.75
+    # One noise for both losses would cancel.
+    return [east, north, moved + math.sqrt(0.496) * (east - north), east - north, finest_bit(east)]
+
+
 def _per_column(every: int) -> Program:
     """A histogram of each of two columns, half of the budget each."""
 
@@ -326,6 +338,8 @@ QUERIES: dict[str, tuple[Case, ...]] = {
     "query ClippedGram": (
         Case("gram and rows beyond", _clipped_gram, lines([0.9999, 0], [0, 0]), lines([0, FAR], [0, 0]), GDP,
              QUERY_RUNS, (*COMMON, "one noise for both counts"), "row at the edge turned and far beyond"),
+        Case("gram and losses", _clipped_losses, lines([FAR, 0], [0, 0]), lines([0, FAR], [0, 0]), GDP,
+             QUERY_RUNS, (*COMMON, "one noise for both counts", "losses twice as large"), "far row turned"),
     ),
     "query PerColumn": (
         Case("histograms of columns", _per_column(every=1), lines([FAR, FAR], [0, 0]), ZEROS, GDP, QUERY_RUNS,

@@ -125,14 +125,21 @@ class PairwiseQuestions(Questions):
         sampling: bool,
         limits: tuple[float, float] = (-math.inf, math.inf),
         notes: Sequence[str] = (),
-        on_a_line: bool = False,
+        allowed_for: bool = False,
     ) -> Answer:
         """Return an answer under this release's law of errors, about the rows of the table."""
         self.check_sampling(sampling=sampling)
         if sampling:
             raise ArgumentError(_NO_SAMPLING)
         return super().answer(
-            name, values, labels, response, sampling=sampling, limits=limits, notes=notes, on_a_line=on_a_line
+            name,
+            values,
+            labels,
+            response,
+            sampling=sampling,
+            limits=limits,
+            notes=notes,
+            allowed_for=allowed_for,
         )
 
     def second_moment(self, *, sampling: bool) -> Answer:

@@ -56,17 +56,17 @@ class Questions(Known):
         sampling: bool,
         limits: tuple[float, float] = (-math.inf, math.inf),
         notes: Sequence[str] = (),
-        on_a_line: bool = False,
+        allowed_for: bool = False,
     ) -> Answer:
         """Return an answer under this release's law of errors.
 
         Rows of one unit are no sample of independent ones, so that nothing is said about a population. A
-        `response` that takes long to find may come as a function, called once errors are asked for. Of an
-        answer about a line that rows lie on (`on_a_line`), the release's notes about rows beyond the region
-        are left out where its interval allows for the likely ones.
+        `response` that takes long to find may come as a function, called once errors are asked for. The
+        release's notes about rows beyond the region are left out of an answer whose interval allows for them
+        (`allowed_for`), as that of a slope does, on whose line clipped rows stay.
         """
         self.check_sampling(sampling=sampling)
-        if self.notes and not (on_a_line and self.losses):
+        if self.notes and not (allowed_for and self.losses):
             response = response if isinstance(response, Response) else response()
             notes = (*notes, *self._doubts(response, labels, sampling=sampling))
         return Answer(
@@ -121,6 +121,7 @@ class Questions(Known):
             response.select(np.asarray(chosen)),
             sampling=sampling,
             notes=self.describe_doubts(chosen),
+            allowed_for=any(law.measured for law in self.losses),
         )
 
     def _means(self, *, sampling: bool) -> tuple[Array, Response]:

@@ -120,7 +120,7 @@ def regress(
     # had no note but the one on rows beyond the region were held by 99% of their intervals: 1,425 slopes and
     # 122 R squared of the shelf's tables for tuning, and of seeds 51000 to 51149 of ``benchmarks/world.py``.
     # None of 92 such regressions of the shelf predicted worse than the mean.
-    def fit(name: str, value: float, place: int, most: float, *, on_a_line: bool = False) -> Answer:
+    def fit(name: str, value: float, place: int, most: float, *, allowed_for: bool = False) -> Answer:
         its_response = response.select(places[count + place : count + place + 1])
         return questions.answer(
             name,
@@ -130,10 +130,10 @@ def regress(
             sampling=sampling,
             limits=(0.0, most),
             notes=notes,
-            on_a_line=on_a_line,
+            allowed_for=allowed_for,
         )
 
-    r_squared = fit("R squared", solution.r_squared, 1, 1.0, on_a_line=True)
+    r_squared = fit("R squared", solution.r_squared, 1, 1.0, allowed_for=True)
     if outside:
         r_squared = replace(r_squared, _law=questions.law.perhaps_unmoved())
     if outlook is not None:
@@ -148,7 +148,7 @@ def regress(
         response.select(places[:count]),
         sampling=sampling,
         notes=notes,
-        on_a_line=True,
+        allowed_for=True,
     )
     return Regression(
         target=model.target,
