@@ -10,12 +10,14 @@ likely.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcov.arrays import Matrix, Vector
+from dpcov.arrays import Array, Matrix, Vector
 from dpcov.core import NoisyGram
 from dpcov.laws import FAR, LossLaw, NoiseLaw
 from dpcov.methods.whitening.means import Losses
@@ -31,13 +33,18 @@ _END = 1.96
 _MOST_EXPOSED = 8
 """Columns whose intervals allow for rows beyond: the laws of more would take too much memory."""
 
+_PARTS = np.arange(11) / 10
+"""Which parts of the rows that are not far may be a column's, each as likely before anything is measured."""
+
+_TINY = 1e-6
+
 _LEAST_SHARE = 0.005
 """What is less likely moves no end of a 99% interval."""
 
 
 @dataclass(frozen=True, eq=False)
 class Exposed:
-    """Columns that the rows beyond may all belong to.
+    """Columns that the rows beyond may belong to.
 
     Attributes
     ----------
@@ -47,24 +54,24 @@ class Exposed:
     places : tuple of int
         Those that intervals allow for, the likeliest first.
     shares : ndarray, shape (number of places,)
-        How likely all rows beyond are those of each; the rest is for rows of no column.
+        How likely it is that rows beyond are those of each; the rest is for rows of no column.
+    owned : tuple of LossLaw
+        How many rows they then are, and how far out, for each place.
     restored : ndarray, shape (number of places,)
         What is given back of the mean square along each, in clipped coordinates.
     directions : ndarray, shape (d, number of places)
         Where the rows of each of these lie, in the table's columns.
-    law : LossLaw, optional
-        How many rows lie beyond, and how far; None if nobody can tell.
     """
 
     clearly: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
     shares: Vector = field(default_factory=lambda: np.zeros(0))
+    owned: tuple[LossLaw, ...] = ()
     restored: Vector = field(default_factory=lambda: np.zeros(0))
     directions: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
-    law: LossLaw | None = None
 
     def laws(self, forms: Matrix, radius: float) -> tuple[LossLaw, ...]:
-        """Return what each column may have lost: all rows beyond may be those of one of them.
+        """Return what each column may have lost: rows beyond may be those of one of them.
 
         Parameters
         ----------
@@ -73,17 +80,24 @@ class Exposed:
         radius : float
             Where.
         """
-        if self.law is None:
+        if not self.owned:
             return ()
         # A sequence of irrational steps stands for independent draws: methods make no random numbers.
-        drawn = (np.arange(len(self.law.rows)) + 0.5) * math.sqrt(3) % 1.0
+        drawn = (np.arange(len(self.owned[0].rows)) + 0.5) * math.sqrt(3) % 1.0
         owners = np.searchsorted(np.cumsum(self.shares), drawn)
-        # On top of what other laws say of all directions.
-        law = replace(self.law, radius=radius, directions=0)
         units = self.directions / np.linalg.norm(forms @ self.directions, axis=0)
+        each = zip(self.owned, units[:-1].T, self.restored.tolist(), strict=True)
+        # On top of what other laws say of all directions.
         return tuple(
-            replace(law, rows=np.where(owners == place, law.rows, 0.0), along=along, restored=restored)
-            for place, (along, restored) in enumerate(zip(units[:-1].T, self.restored.tolist(), strict=True))
+            replace(
+                law,
+                rows=np.where(owners == place, law.rows, 0.0),
+                radius=radius,
+                directions=0,
+                along=along,
+                restored=restored,
+            )
+            for place, (law, along, restored) in enumerate(each)
         )
 
 
@@ -101,8 +115,6 @@ class Clipped:
         In these coordinates.
     n_rows : int
         Rows of the table.
-    agreeing : float
-        Which part of them lies along one direction.
     look : NoisyGram, optional
         The directions of far rows; None if nobody asked.
     losses : Losses, optional
@@ -113,26 +125,44 @@ class Clipped:
     radius: float
     forms: Matrix
     n_rows: int
-    agreeing: float
     look: NoisyGram | None = None
     losses: Losses | None = None
 
     @cached_property
+    def laws(self) -> tuple[LossLaw, ...]:
+        """How many rows are a column's, and how far out, if it has all far ones and a part of the others.
+
+        As the counts have it, for each of `_PARTS`: rows that are not far may be the ends of other columns.
+        """
+        counted, measured = self.counted, self.losses is not None
+        return tuple(
+            replace(
+                law_of_counts(
+                    part * counted.near,
+                    counted.far,
+                    (max(part * counted.near_spread, _TINY), counted.far_spread),
+                    FAR,
+                ),
+                measured=measured,
+            )
+            for part in _PARTS.tolist()
+        )
+
+    @property
     def law(self) -> LossLaw:
-        """How many there are, and how far out, as the counts have it."""
-        spreads = (self.counted.near_spread, self.counted.far_spread)
-        law = law_of_counts(self.counted.near, self.counted.far, spreads, FAR)
-        return replace(law, measured=self.losses is not None)
+        """How many there are in all, and how far out."""
+        return self.laws[-1]
 
     @cached_property
-    def given_back(self) -> Vector:
-        """What the mean of a direction that all of them lie along is given back, for each of the laws."""
-        return given_lengths(self.law) * self.radius / self.n_rows
+    def given_back(self) -> Matrix:
+        """What the mean of a direction that they lie along is given back, for each part and each law."""
+        lengths = np.array([given_lengths(law) for law in self.laws])
+        return np.asarray(lengths * self.radius / self.n_rows)
 
     @property
     def largest_loss(self) -> float:
-        """Its root mean square over the laws, if as many of them agree in direction as seem to."""
-        return self.agreeing * math.sqrt(float(np.square(self.given_back).mean()))
+        """Its root mean square over the laws."""
+        return math.sqrt(float(np.square(self.given_back[-1]).mean()))
 
     @property
     def expected(self) -> Losses | None:
@@ -141,16 +171,15 @@ class Clipped:
 
 
 def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
-    """Return the columns that the rows beyond may all belong to.
+    """Return the columns that rows beyond may belong to.
 
     What is given back of a column's squares is what goes with the measured loss of its mean, times the
-    probability that this loss has added. What was likely before is no evidence: all columns are, where nobody
-    looked.
+    probability that it is the column's, as far as this loss is evidence of it.
 
     Along one direction and on one side, as those of a column of rain, rows far beyond lower a mean by what
-    was not given back; spread over all directions they take next to
-    nothing. A column is clearly exposed if rows are seen beyond, if all of them along it would move its mean
-    beyond its interval, and if it has more of the far rows than an even share, by more than noise.
+    was not given back; spread over all directions they take next to nothing. A column is clearly exposed if
+    rows are seen beyond, if all of them along it would move its mean beyond its interval, and if it has more
+    of the far rows than an even share, by more than noise.
 
     Parameters
     ----------
@@ -169,13 +198,21 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
         seen = clipped.counted.rows > _SEEN * clipped.counted.spread
         if seen and lost_length(law) * clipped.radius / clipped.n_rows > end:
             clearly = tuple(np.flatnonzero(most).tolist())
-    likely = prior * _likelihoods(clipped, directions)
-    likely /= likely.sum() + max(1 - float(prior.sum()), 0.0)
+    if len(directions) == 1:
+        # All that is lost is the only column's, and other laws tell of it.
+        return Exposed(clearly)
+    logs = _log_likelihoods(clipped, directions)
+    evidence = _log_mean(logs.reshape(len(directions), -1))
+    largest = max(float(evidence.max()), 0.0)
+    likely = prior * np.exp(evidence - largest)
+    likely /= likely.sum() + max(1 - float(prior.sum()), 0.0) * math.exp(-largest)
     order = np.argsort(-likely, kind="stable")[:_MOST_EXPOSED]
     places = order[likely[order] > _LEAST_SHARE]
     along = np.asarray(np.linalg.solve(clipped.forms, directions[places].T), dtype=np.float64)
-    restored = (np.maximum(likely - prior, 0.0) * _lost_squares(clipped, directions))[places]
-    return Exposed(clearly, tuple(places.tolist()), likely[places], restored, along, law)
+    shown = -np.expm1(-np.maximum(evidence, 0.0))
+    restored = (likely * shown * _lost_squares(clipped, directions))[places]
+    owned = tuple(_joined(clipped.laws, _draw_parts(logs[place])) for place in places)
+    return Exposed(clearly, tuple(places.tolist()), likely[places], owned, restored, along)
 
 
 def _directions_of_columns(forms: Matrix) -> Matrix:
@@ -203,20 +240,46 @@ def _by_directions(look: NoisyGram) -> tuple[Vector, Vector]:
     return shares, along - even > _SEEN * look.sigma
 
 
-def _likelihoods(clipped: Clipped, directions: Matrix) -> Vector:
-    """Return how likely the measured losses are if all rows beyond are a column's, relative to no column's.
+def _log_likelihoods(clipped: Clipped, directions: Matrix) -> Array:
+    """Return how likely the measured losses are if rows beyond are a column's, relative to nobody's.
 
-    They lie on one side of it, whichever, and each of the laws is as likely.
+    They lie on one side of it, whichever. Along the axes: the columns, which part of the rows is the
+    column's, and the laws of the rows.
     """
+    shape = (len(directions), len(_PARTS), len(clipped.law.rows))
     losses = clipped.losses
     if losses is None:
-        return np.ones(len(directions))
-    measured = directions @ losses.lost
-    expected = clipped.given_back
-    agreeing = np.outer(np.concatenate([measured, -measured]), expected)
-    ratios = np.exp(np.minimum((agreeing - expected**2 / 2) / losses.spread**2, 500.0))
-    result: Vector = ratios.reshape(2, len(directions), -1).mean(axis=(0, 2))
+        return np.zeros(shape)
+    measured = np.abs(directions @ losses.lost) / losses.spread
+    expected = clipped.given_back / losses.spread
+    agreeing = measured[:, None, None] * expected
+    # The mean of both sides, from the likelier.
+    result: Array = agreeing - expected**2 / 2 + np.log1p(np.exp(-2 * agreeing)) - math.log(2)
     return result
+
+
+def _log_mean(logs: Matrix) -> Vector:
+    """Return the logarithm of the mean of each row's exponentials."""
+    largest = logs.max(axis=1)
+    result: Vector = largest + np.log(np.exp(logs - largest[:, None]).mean(axis=1))
+    return result
+
+
+def _draw_parts(logs: Matrix) -> NDArray[np.intp]:
+    """Return which part of the rows is a column's under each law, drawn as likely as it is."""
+    sums = np.cumsum(np.exp(logs - logs.max(axis=0)), axis=0)
+    drawn = (np.arange(logs.shape[1]) + 0.5) * math.sqrt(5) % 1.0
+    chosen: NDArray[np.intp] = (sums < drawn * sums[-1]).sum(axis=0)
+    return chosen
+
+
+def _joined(laws: Sequence[LossLaw], chosen: NDArray[np.intp]) -> LossLaw:
+    """Return the laws that are chosen, one in each place."""
+    place = np.arange(len(chosen))
+    rows, shape, spread = (
+        np.array([getattr(law, name) for law in laws])[chosen, place] for name in ("rows", "shape", "spread")
+    )
+    return replace(laws[-1], rows=rows, shape=shape, spread=spread)
 
 
 def _lost_squares(clipped: Clipped, directions: Matrix) -> Vector:

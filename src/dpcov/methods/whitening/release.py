@@ -106,9 +106,7 @@ def release(run: Run, white: White, region: Region, pull: Pull | None = None) ->
         moment, shrinkage = _shrink(ball, moment, answer.sigma, inverse[-1] if has_constant else None)
     matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
     clipped = (
-        None
-        if counted is None
-        else Clipped(counted, room.radius, forms, run.n, region.agreement.about, region.far_rows, losses)
+        None if counted is None else Clipped(counted, room.radius, forms, run.n, region.far_rows, losses)
     )
     expected = None if clipped is None else clipped.expected
     moving, widening = np.eye(run.d), np.eye(run.d)

@@ -66,7 +66,7 @@ class Pull:
         """By what the loss of a row is multiplied, over B, when losses are added up."""
         if self.kept_losing is None:
             return 0.0
-        shrunk = float(self.kept_losing) / self.far**2
+        shrunk = float(self.kept_losing) / (self.far * self.far)
         return math.sqrt(2 * float(self.kept_far - self.kept_losing) / (1 / shrunk - 2 + shrunk))
 
     def rooms(self, lattice: Lattice) -> tuple[int, int]:
@@ -79,8 +79,8 @@ class Pull:
         margin, least = lattice.bound - lattice.clip, self.kept
         if self.kept_losing is not None:
             # Of two in a kind, the longer is left with less.
-            shrunk = shrunk_squares(self, np.array([self.far**2]), np.array([float(self.kept_near)]))
-            least = Fraction(float(shrunk[0]) * self.far**2), self.kept_losing
+            shrunk = shrunk_squares(self, np.array([self.far * self.far]), np.array([float(self.kept_near)]))
+            least = Fraction(float(shrunk[0]) * (self.far * self.far)), self.kept_losing
         roots = (math.isqrt(math.floor(kept * lattice.bound**2)) for kept in least)
         near, far = (max(root - 2 * margin, 0) ** 2 for root in roots)
         return near, far
@@ -131,7 +131,7 @@ def shrunk_squares(pull: Pull, squared: Floats, counted: Floats) -> Floats:
     counted : ndarray
         ``1 - w / 2``: what rows would be left with for being counted alone.
     """
-    half = pull.strength**2 / 2
+    half = pull.strength * pull.strength / 2
     linear, leading = counted + 2 * half, squared + half
     root = np.sqrt(np.maximum(linear * linear - 4 * half * leading, 0.0))
     return np.asarray((linear + root) / (2 * leading))
