@@ -255,3 +255,28 @@ def test_intervals_hold_what_noise_alone_allows_if_clipping_may_have_moved_nothi
     assert either.p_values(point, response, sampling=False) == pytest.approx(expected)
     assert either.after_fitting(2).interval(values, response, 0.95, sampling=False)[0] == ends[alone][0]
     assert either.without_sampling().interval(values, response, 0.95, sampling=False)[0] == ends[alone][0]
+
+
+def test_rows_that_are_not_far_take_nothing_from_means_that_were_measured() -> None:
+    # A law without rows far beyond: lengths end at 1.2 radii.
+    near = LossLaw(np.full(64, 40.0), np.full(64, -0.5), np.full(64, 0.1), 4.0, directions=3)
+    far = replace(near, spread=np.full(64, 2.0))
+    plain = make_response(0.0, 0.0, 0.25, 0.0, 0.0)
+    heavy = replace(plain, cross=np.zeros(1), across=np.full((1, 1), 0.5), along=np.zeros((1, 1)))
+    heavy = replace(heavy, beside=np.zeros((1, 1)))
+
+    def moved(law: LossLaw, response: Response) -> float:
+        return float(np.abs(LossDraws([law], 1000, has_constant=True).missing(response)).max())
+
+    for response, along in ((plain, None), (heavy, np.array([1.0, 0.0, 0.0]))):
+        for law, is_far in ((near, False), (far, True)):
+            located = replace(law, along=along)
+            assert moved(located, response) > 1e-3
+            assert (moved(replace(located, measured=True), response) > 1e-3) is is_far
+        # Of squares they take what they did, and a little more.
+        squares = make_response(0.0, 1.0, 0.0, 1.0, 0.0)
+        if along is not None:
+            squares = replace(squares, along=np.ones((1, 1)), beside=np.zeros((1, 1)))
+        assert moved(replace(near, along=along, measured=True), squares) > moved(
+            replace(near, along=along), squares
+        )

@@ -42,7 +42,7 @@ def clipped(
     60 rows beyond, 20 of them far, take some 0.08 from a mean if they all lie along it.
     """
     losses = None if lost is None else Losses(np.array(lost), spread)
-    return Clipped(counted, 3.0, np.eye(4) if forms is None else forms, 1000, 1.0, look, losses)
+    return Clipped(counted, 3.0, np.eye(4) if forms is None else forms, 1000, look, losses)
 
 
 def test_a_column_with_many_far_rows_is_clearly_exposed() -> None:
@@ -68,38 +68,85 @@ def test_where_nobody_looked_all_columns_are_as_likely() -> None:
 
 
 def test_what_the_means_have_lost_tells_whose_rows_lie_beyond() -> None:
-    law = replace(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR))
+    law = law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)
     given_back = float(np.median(given_lengths(law))) * 3.0 / 1000
     assert given_back > 0.03
     for side in (1.0, -1.0):
         found = find_exposed(clipped(lost=[0.0, side * given_back, 0.0, 0.0]), NOISE)
         assert found.places == (1,)
         assert found.shares[0] > 0.99
-    # Nothing lost on one side, nor far less than all of them: no column owns them all.
-    for part in (0.0, 0.2):
-        found = find_exposed(clipped(lost=[0.0, part * given_back, 0.0, 0.0]), NOISE)
-        assert found.places == ()
+    # Nothing lost on one side, nor what far rows alone would lose: they are no column's.
+    far_alone = float(np.median(given_lengths(law_of_counts(0.0, 20.0, (1e-6, 4.0), FAR)))) * 3.0 / 1000
+    for part in (0.0, 0.1):
+        assert find_exposed(clipped(lost=[0.0, part * far_alone, 0.0, 0.0]), NOISE).places == ()
     # Noise as large as the loss itself tells little.
     vague = find_exposed(clipped(lost=[0.0, given_back, 0.0, 0.0], spread=2 * given_back), NOISE)
     assert set(vague.places) == {0, 1, 2}
     assert 0.2 < vague.shares[0] < 0.35
 
 
+def test_a_column_has_as_many_of_the_near_rows_as_its_loss_tells() -> None:
+    # 400 rows lie a little beyond, most of them the ends of ordinary columns.
+    counted = Counted(400.0, 20.0, 4.0, 4.0)
+    for part in (0.2, 0.7):
+        own = law_of_counts(part * 400.0, 20.0, (4.0 * part, 4.0), FAR)
+        lost = float(np.median(given_lengths(own))) * 3.0 / 1000
+        found = find_exposed(clipped(lost=[lost, 0.0, 0.0, 0.0], counted=counted, spread=0.01), NOISE)
+        assert found.places == (0,)
+        (law,) = found.laws(np.eye(4), 3.0)
+        rows = law.rows[law.rows > 0]
+        assert len(rows) > 0.99 * len(law.rows)
+        assert np.median(rows) == pytest.approx(part * 400 + 20, rel=0.15)
+        # All far ones are its own.
+        assert np.median((law.rows * law.beyond(FAR))[law.rows > 0]) == pytest.approx(20, rel=0.2)
+
+
+def test_more_precision_is_never_worse() -> None:
+    # Columns 40 degrees apart: only the first has lost anything.
+    turn = math.radians(40)
+    forms = np.linalg.inv(
+        np.array([[1, 0, 0, 0], [math.cos(turn), math.sin(turn), 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    )
+    law = law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)
+    lost = float(np.median(given_lengths(law))) * 3.0 / 1000
+    for relative in (0.05, 0.02, 0.005, 0.001):
+        measured = clipped(lost=[lost, 0.0, 0.0, 0.0], spread=relative * lost, forms=forms)
+        found = find_exposed(measured, NOISE)
+        assert found.places == (0,)
+        assert found.shares[0] > 0.99
+
+
+def test_a_look_and_a_measurement_that_agree_give_back_what_was_lost() -> None:
+    lost = float(np.median(given_lengths(law_of_counts(40.0, 20.0, (4.0, 4.0), FAR)))) * 3.0 / 1000
+    alone = find_exposed(clipped(lost=[lost, 0.0, 0.0, 0.0]), NOISE)
+    both = find_exposed(clipped(look_at_far_rows([90.0, 0.0, 0.0, 0.0]), lost=[lost, 0.0, 0.0, 0.0]), NOISE)
+    assert both.restored[0] >= alone.restored[0] > 0
+
+
 def test_evidence_of_both_answers_is_joined() -> None:
     look = look_at_far_rows([60.0, 45.0, -15.0, 0.0])
     before = find_exposed(clipped(look), NOISE)
     np.testing.assert_allclose(before.shares, [30 / 75, 15 / 75])
-    law = before.law
-    assert law is not None
-    expected = given_lengths(law) * 3.0 / 1000
     spread, measured = 0.1, np.array([0.05, -0.02])
     found = find_exposed(clipped(look, lost=[*measured, 0.3, 0.0], spread=spread), NOISE)
+    expected = np.array(
+        [
+            given_lengths(law_of_counts(part * 40.0, 20.0, (max(part * 4.0, 1e-6), 4.0), FAR))
+            for part in np.arange(11) / 10
+        ]
+    )
+    expected *= 3.0 / 1000
     likelihoods = [
         np.mean([np.exp((side * x * expected - expected**2 / 2) / spread**2) for side in (1, -1)])
         for x in measured
     ]
     joint = np.array([30, 15]) / 75 * likelihoods
-    np.testing.assert_allclose(found.shares, joint / (joint.sum() + 30 / 75), rtol=1e-3)
+    np.testing.assert_allclose(found.shares, joint / (joint.sum() + 30 / 75), rtol=1e-6)
+
+
+def test_of_one_column_other_laws_tell() -> None:
+    one = Clipped(COUNTED, 3.0, np.eye(2), 1000, None, Losses(np.array([0.05, 0.0]), 0.005))
+    assert find_exposed(one, NoiseLaw(np.eye(2), 0.02)).laws(np.eye(2), 3.0) == ()
 
 
 def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
@@ -121,30 +168,24 @@ def test_all_rows_beyond_are_those_of_one_exposed_column_or_of_none() -> None:
         assert np.linalg.norm(forms[:, :3] @ (law.radius * law.along)) == pytest.approx(6)
         assert law.directions == 0
         assert law.restored == 0
-    assert found.law is not None
-    owned = np.array([law.rows / found.law.rows for law in laws])
-    assert set(owned.ravel()) == {0.0, 1.0}
+    owned = np.array([law.rows > 0 for law in laws])
     assert owned.sum(axis=0).max() == 1
     np.testing.assert_allclose(owned.mean(axis=1), found.shares, atol=0.02)
     assert Exposed().laws(forms, 6.0) == ()
 
 
-def test_what_a_column_surely_lost_is_given_back() -> None:
+def test_what_goes_with_the_loss_of_a_mean_is_given_back() -> None:
     law = replace(law_of_counts(40.0, 20.0, (0.1, 0.1), FAR), measured=True)
     lost = float(np.median(given_lengths(law))) * 3.0 / 1000
     counted = Counted(40.0, 20.0, 0.1, 0.1)
     found = find_exposed(clipped(lost=[lost, 0.0, 0.0, 0.0], counted=counted, spread=0.002), NOISE)
-    # What goes with the loss of the mean, but for what was likely before anything was measured.
     squares = float(np.median(lost_squares(law))) * 9.0 / 1000
-    assert found.restored[0] == pytest.approx(0.75 * squares, rel=0.02)
+    assert found.restored[0] == pytest.approx(squares, rel=0.02)
     (only,) = found.laws(np.eye(4), 3.0)
     assert only.restored == found.restored[0]
-    # A loss that may be noise is trusted less, and so is one of rows that hardly agree.
+    # A loss that may be noise is trusted less.
     doubtful = clipped(lost=[lost, 0.0, 0.0, 0.0], counted=counted, spread=0.5 * lost)
-    again = find_exposed(doubtful, NOISE)
-    assert again.restored[0] < 0.9 * found.restored[0]
-    apart = find_exposed(replace(doubtful, agreeing=0.3), NOISE)
-    assert apart.restored[0] < 0.5 * again.restored[0]
+    assert find_exposed(doubtful, NOISE).restored[0] < 0.9 * found.restored[0]
     norms = law.all_norms(np.tile((np.arange(64) + 0.5) / 64, (len(law.rows), 1)))
     kept = kept_square(norms, measured=True)
     np.testing.assert_allclose(lost_squares(law), law.rows * (norms**2 - kept).mean(axis=1))
@@ -181,17 +222,35 @@ def test_intervals_of_a_skewed_column_hold() -> None:
     # Incomes, log-normal, of 5,000 people beside four ordinary columns.
     rng = np.random.default_rng(7)
     rows = np.column_stack([rng.lognormal(10, 0.8, 5_000), rng.normal(size=(5_000, 4))])
-    means, variances = [], []
+    means, variances, ratios = [], [], []
     for seed in range(24):
         made = dpcov.release(rows, rho=0.03, rng=np.random.default_rng(seed), progress=False)
         lower, upper = made.mean(["x0"]).interval()
         means.append(float(lower[0]) <= rows[:, 0].mean() <= float(upper[0]))
         low, high = made.covariance(["x0"]).interval()
         variances.append(float(low[0, 0]) <= rows[:, 0].var() <= float(high[0, 0]))
+        ratios.append(float(made.covariance(["x0"]).values[0, 0]) / rows[:, 0].var())
     # Intervals that hold 95% of the time fail more than 5 of 24 times once in 1,000 such tests. Before losses
     # were measured, they held 5 and 12 times.
     assert sum(means) >= 19
     assert sum(variances) >= 19
+    # What the column has lost is given back: without, two thirds are left of its variance.
+    assert 0.78 < np.mean(ratios) < 1.2
+
+
+def test_a_skewed_column_among_many_ordinary_ones_is_not_overlooked() -> None:
+    # Most of the rows beyond are not its own, and far rows agree in no direction.
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.lognormal(10, 0.8, N), rng.normal(size=(N, 40))])
+    held = []
+    for seed in range(8):
+        made = dpcov.release(rows, rho=0.5, rng=np.random.default_rng(seed), progress=False)
+        ends = [*made.mean(["x0"]).interval(), *made.std(["x0"]).interval()]
+        lower, upper, least, most = (float(end[0]) for end in ends)
+        held += [lower <= rows[:, 0].mean() <= upper, least <= rows[:, 0].std() <= most]
+    # Of 16 intervals that hold 95% of the time 4 fail once in 150 such tests. Of those of an earlier form,
+    # which trusted the measurement less, 10 did.
+    assert sum(held) >= 13
 
 
 def test_a_skewed_column_that_clipping_moves_carries_a_note() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
 from dpcov.laws import KEPT_FAR, KEPT_NEAR
-from dpcov.methods.whitening.release import find_and_release, release, release_nothing
+from dpcov.methods.whitening.release import PULL, _shrink, find_and_release, release, release_nothing
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, whiten
 from dpcov.methods.whitening.wrap import Region
@@ -138,3 +138,33 @@ def test_only_white_rows_are_drawn_towards_white_ones() -> None:
     for is_white in (True, False):
         made = release(start_run(rows, 0.1), replace(white, is_white=is_white), Region(4.0))
         assert (made.diagnostics["shrinkage"] > 0) is is_white
+
+
+def test_shrinking_leaves_the_means_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    part = rng.normal(size=(4, 4))
+    moment, constant = np.eye(4) + 0.1 * (part + part.T), np.array([0.0, 0.6, 0.0, 0.8]) * 3
+    shrunk, weight = _shrink(np.eye(4), moment, 0.5, constant)
+    assert weight > 0.1
+    np.testing.assert_allclose(shrunk @ constant, moment @ constant)
+    assert np.linalg.norm(shrunk - moment) > 0.01
+
+
+def test_the_law_of_the_noise_goes_with_the_means_that_are_given_back() -> None:
+    # Clipped hard, so that the mean moves by as much as a column varies.
+    rows = np.column_stack([np.random.default_rng(1).exponential(size=N), np.full(N, 0.5)])
+    rows[:, 1] += np.random.default_rng(2).normal(size=N)
+    run = start_run(rows, 5.0, constant=True)
+    made = release(run, White(np.eye(3), 1.5, 3.0, 3, is_white=False), Region(1.2))
+    assert made.noise is not None
+    # Noise of the constant moves what is written as the mean times it: along the released mean.
+    mean = made.second_moment[:2, 2] / made.second_moment[2, 2]
+    constant = made.noise.inverse[2] / np.linalg.norm(made.noise.inverse[2])
+    along = made.noise.inverse @ constant
+    before = start_run(rows, 5.0, constant=True)
+    plain = release(before, White(np.eye(3), 1.5, 3.0, 3, is_white=False), Region(1.2), PULL)
+    assert plain.noise is not None
+    old = plain.noise.inverse @ (plain.noise.inverse[2] / np.linalg.norm(plain.noise.inverse[2]))
+    old_mean = plain.second_moment[:2, 2] / plain.second_moment[2, 2]
+    assert np.abs(mean - old_mean).max() > 0.1
+    np.testing.assert_allclose(along[:2] / along[2] - old[:2] / old[2], mean - old_mean, atol=0.05)
