@@ -73,7 +73,7 @@ def test_losses_are_those_of_the_rows() -> None:
 
 def test_a_measurement_is_trusted_as_far_as_it_can_be_true() -> None:
     measured = Losses(np.array([0.3, 0.0]), 0.1)
-    expected = measured.expected(0.2)
+    expected = measured.expected(0.2, 1.0)
     np.testing.assert_allclose(expected.lost, [0.3 * 0.04 / 0.05, 0.0])
     assert expected.spread == pytest.approx(0.1 * math.sqrt(0.8))
     # What normal laws have: draw what was lost, and measure it.
@@ -83,7 +83,10 @@ def test_a_measurement_is_trusted_as_far_as_it_can_be_true() -> None:
     near = np.abs(found - 0.3) < 0.02
     assert lost[near].mean() == pytest.approx(0.24, abs=0.01)
     assert lost[near].std() == pytest.approx(expected.spread, rel=0.05)
-    assert not measured.expected(0.0).lost.any()
+    assert not measured.expected(0.0, 1.0).lost.any()
+    # If nobody may own the rows, what exceeds noise counts: 0.09 of which 0.02 are noise.
+    np.testing.assert_allclose(measured.expected(0.2, 0.1).lost, (1 - 0.02 / 0.09) * expected.lost)
+    np.testing.assert_allclose(Losses(measured.lost / 3, 0.1).expected(0.2, 0.1).lost[0], 0.1 * 0.1 * 0.8)
 
 
 def test_noise_of_means_is_that_of_the_matrix_and_of_what_is_given_back() -> None:

@@ -102,6 +102,25 @@ class Exposed:
 
 
 @dataclass(frozen=True, eq=False)
+class Owners:
+    """Whose the rows beyond a region are.
+
+    Attributes
+    ----------
+    likely : ndarray, shape (p,)
+        How likely they are each column's; the rest is for rows of no column.
+    evidence : ndarray, shape (p,)
+        The logarithm of how much likelier the measured losses are then than if they were no column's.
+    logs : ndarray, shape (p, number of parts, number of laws)
+        The same for each part of the near rows and each law.
+    """
+
+    likely: Vector
+    evidence: Vector
+    logs: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Clipped:
     """What is known of the rows beyond a region.
 
@@ -164,10 +183,30 @@ class Clipped:
         """Its root mean square over the laws."""
         return math.sqrt(float(np.square(self.given_back[-1]).mean()))
 
+    @cached_property
+    def directions(self) -> Matrix:
+        """The unit vectors along which a row that keeps its constant moves each column most."""
+        return _directions_of_columns(self.forms)
+
+    @cached_property
+    def owners(self) -> Owners:
+        """Whose the rows are, as far as the private answers tell."""
+        prior = np.full(len(self.directions), 1 / (len(self.directions) + 1))
+        if self.look is not None:
+            prior = _by_directions(self.look)[0]
+        logs = _log_likelihoods(self, self.directions)
+        evidence = _log_mean(logs.reshape(len(prior), -1))
+        largest = max(float(evidence.max()), 0.0)
+        likely = prior * np.exp(evidence - largest)
+        total = float(likely.sum()) + max(1 - float(prior.sum()), 0.0) * math.exp(-largest)
+        return Owners(likely / total, evidence, logs)
+
     @property
     def expected(self) -> Losses | None:
         """What the means are expected to have lost, given what was measured; None if nothing was."""
-        return None if self.losses is None else self.losses.expected(self.largest_loss)
+        if self.losses is None:
+            return None
+        return self.losses.expected(self.largest_loss, float(self.owners.likely.sum()))
 
 
 def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
@@ -188,30 +227,24 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
     noise : NoiseLaw
         Of the release, with a constant.
     """
-    law, directions = clipped.law, _directions_of_columns(clipped.forms)
-    prior = np.full(len(directions), 1 / (len(directions) + 1))
+    directions, owners = clipped.directions, clipped.owners
     clearly: tuple[int, ...] = ()
     if clipped.look is not None:
-        prior, most = _by_directions(clipped.look)
         # A mean along a unit vector has noise of ``sigma |e| / sqrt 2``, e being the constant's form.
         end = _END * noise.sigma * float(np.linalg.norm(noise.inverse[-1])) / math.sqrt(2)
         seen = clipped.counted.rows > _SEEN * clipped.counted.spread
-        if seen and lost_length(law) * clipped.radius / clipped.n_rows > end:
-            clearly = tuple(np.flatnonzero(most).tolist())
+        if seen and lost_length(clipped.law) * clipped.radius / clipped.n_rows > end:
+            clearly = tuple(np.flatnonzero(_by_directions(clipped.look)[1]).tolist())
     if len(directions) == 1:
         # All that is lost is the only column's, and other laws tell of it.
         return Exposed(clearly)
-    logs = _log_likelihoods(clipped, directions)
-    evidence = _log_mean(logs.reshape(len(directions), -1))
-    largest = max(float(evidence.max()), 0.0)
-    likely = prior * np.exp(evidence - largest)
-    likely /= likely.sum() + max(1 - float(prior.sum()), 0.0) * math.exp(-largest)
+    likely = owners.likely
     order = np.argsort(-likely, kind="stable")[:_MOST_EXPOSED]
     places = order[likely[order] > _LEAST_SHARE]
     along = np.asarray(np.linalg.solve(clipped.forms, directions[places].T), dtype=np.float64)
-    shown = -np.expm1(-np.maximum(evidence, 0.0))
+    shown = -np.expm1(-np.maximum(owners.evidence, 0.0))
     restored = (likely * shown * _lost_squares(clipped, directions))[places]
-    owned = tuple(_joined(clipped.laws, _draw_parts(logs[place])) for place in places)
+    owned = tuple(_joined(clipped.laws, _draw_parts(owners.logs[place])) for place in places)
     return Exposed(clearly, tuple(places.tolist()), likely[places], owned, restored, along)
 
 

@@ -40,14 +40,25 @@ class Losses:
         lost = forms @ np.linalg.solve(answer.gram.lattice_map.matrix(), answer.lost)
         return cls(np.asarray(lost, dtype=np.float64), answer.lost_spread)
 
-    def expected(self, largest: float) -> Losses:
+    def expected(self, largest: float, owned: float) -> Losses:
         """Return what was lost, given its noise and how much it can be at all: its mean and deviation.
 
         The rows beyond are counted, and a loss along one direction has about the size `largest` if all of
         them lie there on one side. Normal laws of that size and of the noise make the mean the measured loss
-        times ``largest^2 / (largest^2 + spread^2)``.
+        times ``largest^2 / (largest^2 + spread^2)``. But rows may also lie on all sides, and lose nothing.
+        That is unlikely where they are those of a column, or where the measured loss is longer than noise
+        is: the factor of James and Stein is what is not noise of its square.
+
+        Parameters
+        ----------
+        largest : float
+            As above.
+        owned : float
+            How likely the rows are those of a column.
         """
-        trust = largest**2 / (largest**2 + self.spread**2)
+        noise = len(self.lost) * self.spread**2
+        beyond_noise = max(1 - noise / max(float(self.lost @ self.lost), noise), 0.0)
+        trust = max(owned, beyond_noise) * largest**2 / (largest**2 + self.spread**2)
         return Losses(trust * self.lost, math.sqrt(trust) * self.spread)
 
     def give_back(self, matrix: Matrix, inverse: Matrix) -> Matrix:
