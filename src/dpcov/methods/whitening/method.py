@@ -15,9 +15,10 @@ directions round by round:
    around their other rows would drown all else (``rare.py``).
 4. *Wrap.* Where rows lie far out in single directions, the region reaches further there (``heavy.py``,
    ``wrap.py``).
-5. *Release* with all that is left; what clipping took is given back in expectation (``release.py``).
+5. *Release* with all that is left (``release.py``). What clipping took from the means comes with it, and is
+   given back (``means.py``); what it took from variances is given back in expectation (``restoration.py``).
 6. *Say what you cannot know.* Rows beyond the region are counted, and what they could hide is not called
-   resolved (``claims.py``).
+   resolved (``claims.py``). Intervals allow for columns that these rows may belong to (``exposed.py``).
 
 ``docs/whitening.md`` has the objective, the privacy proof, measured accuracy and limits.
 """

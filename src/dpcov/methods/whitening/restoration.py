@@ -2,7 +2,8 @@
 
 A row beyond the region was shrunk to it. Its histogram tells how much second moment that cost: along
 each heavy direction, and evenly in all others. The constant of a row shrinks with it, but it is long because
-of its columns, so the constant loses next to nothing, and the mean stays.
+of its columns, so the constant loses next to nothing. What means lose is measured (``means.py``), and so is
+what columns lose that own the rows (``exposed.py``).
 """
 
 from __future__ import annotations
