@@ -275,10 +275,6 @@ def test_a_note_about_rows_beyond_names_the_answers_that_they_can_move() -> None
     assert asked.covariance(None, sampling=False).notes == (whole,)
     assert replace(asked, notes=()).variance(None, sampling=False).notes == ()
     assert replace(asked, losses=()).variance(["age"], sampling=False).notes == (whole,)
-    # What the means have lost was measured, and given back: their intervals allow for the rest.
-    measured = replace(asked, losses=(replace(loss, measured=True),))
-    assert measured.mean(None, sampling=False).notes == ()
-    assert measured.variance(["wage"], sampling=False).notes == (whole,)
 
 
 def test_rows_beyond_cast_doubt_on_slopes_only_where_intervals_do_not_allow_for_them() -> None:

@@ -121,7 +121,6 @@ class Questions(Known):
             response.select(np.asarray(chosen)),
             sampling=sampling,
             notes=self.describe_doubts(chosen),
-            allowed_for=any(law.measured for law in self.losses),
         )
 
     def _means(self, *, sampling: bool) -> tuple[Array, Response]:
