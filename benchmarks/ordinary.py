@@ -1,6 +1,6 @@
 """Columns of ordinary tables one by one: how often the intervals of their means and deviations hold.
 
-    python benchmarks/ordinary.py [--releases 40] [--processes 2]
+    python benchmarks/ordinary.py [--releases 25] [--processes 2]
 
 Averages over many columns hide a kind of column whose intervals hardly ever hold. So these tables have the
 columns that a survey, a hospital, a shop, a bank, a school, a web server, an insurer or a building has, and
@@ -245,7 +245,7 @@ def summarise(outcomes: list[Outcome]) -> str:
 def main() -> None:
     """Print and save all figures."""
     parser = argparse.ArgumentParser(description="Columns of ordinary tables, one by one.")
-    parser.add_argument("--releases", type=int, default=40)
+    parser.add_argument("--releases", type=int, default=25)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
