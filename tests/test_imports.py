@@ -43,7 +43,7 @@ def test_linear_questions_load_few_modules() -> None:
         "_extras",
         "_version",
     }
-    assert len(names) < 45
+    assert len(names) < 48
 
 
 def test_the_default_loads_no_rival() -> None:

@@ -32,6 +32,7 @@ SCHEMA_VERSION = 2
 # In the format, the laws of losses are called the tail.
 _MOMENT, _NOISE, _LOSSES = "second_moment.csv", "noise_map.csv", "tail.csv"
 _LOSS_HEADER = ("rows", "shape", "spread")
+_NOISE_NUMBERS = ("sigma", "hidden", "overstated")
 _LOSS_NUMBERS = ("radius", "evenness", "restored", "restored_constant", "tilt")
 _MOST_COLUMNS = 20_000
 _MOST_LAWS = 100_000
@@ -71,7 +72,7 @@ def save_release(release: Release, path: str | Path) -> None:
         "options": to_plain(release.options),
         "private": release.receipt.private,
         "receipt": _receipt_to_plain(release.receipt),
-        "noise": None if noise is None else {"sigma": noise.sigma, "hidden": noise.hidden},
+        "noise": None if noise is None else {name: getattr(noise, name) for name in _NOISE_NUMBERS},
         "tail": [
             {
                 "laws": len(law.rows),
@@ -229,10 +230,10 @@ def _read_noise(archive: ArchiveReader, size: int) -> NoiseLaw | None:
         return None
     inverse = archive.table(_NOISE, [f"n{i}" for i in range(size)], size)
     sigma = _real(stored["sigma"])
-    hidden = _real(stored.get("hidden", 0.0))
-    if not (np.isfinite(inverse).all() and sigma > 0 and hidden >= 0):
+    hidden, overstated = _real(stored.get("hidden", 0.0)), _real(stored.get("overstated", 1.0))
+    if not (np.isfinite(inverse).all() and sigma > 0 and hidden >= 0 and overstated >= 1):
         raise ValueError("its noise law is not valid")
-    return NoiseLaw(inverse, sigma, hidden)
+    return NoiseLaw(inverse, sigma, hidden, overstated)
 
 
 def _read_losses(archive: ArchiveReader, n_columns: int, n_tables: int) -> tuple[LossLaw, ...]:

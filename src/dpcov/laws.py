@@ -78,6 +78,10 @@ class NoiseLaw:
     hidden : float, default 0
         What rows that were clipped to the region have at most of any variance of the mapped rows. A variance
         of that size may consist of clipped rows alone, and be much larger in the table.
+    overstated : float, default 1
+        By what factor the law overstates the standard deviation of the constant's own entry. Where losses
+        are given back to means, these have more noise than N, and the map that says so widens the constant's
+        entry as well, which has none of it.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class NoiseLaw:
     inverse: Matrix
     sigma: float
     hidden: float = 0.0
+    overstated: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from dpcov.laws import LossLaw, NoiseLaw
 from dpcov.linear import Questions
 from dpcov.linear.components import principal_components
 from dpcov.linear.geometry import Geometry
-from dpcov.linear.uncertainty import Response
+from dpcov.linear.loss_draws import LossDraws
+from dpcov.linear.responses import Response
 
 Array = NDArray[np.float64]
 
@@ -217,3 +218,30 @@ def test_a_small_column_keeps_its_variance_beside_a_large_one() -> None:
     moment[-1, -1] = 1.0
     found = Geometry(moment, np.eye(5), has_constant=True).covariance
     assert np.allclose(np.diag(found) / np.diag(centred), 1.0, rtol=1e-6)
+
+
+def test_losses_are_added_to_covariances_and_means_without_derivatives() -> None:
+    moment, along = make_moment(), np.array([0.7, -0.2, 0.0, 1.1])
+    law = LossLaw(np.full(8, 30.0), np.full(8, 0.1), np.full(8, 1.5), 2.0, directions=0, along=along)
+    other = replace(law, along=np.array([0.0, 1.0, 0.5, 0.0]), rows=np.full(8, 3.0))
+    geometry = Geometry(moment, np.eye(D + 1), has_constant=True, heavy=np.array([law.along, other.along]))
+    draws = LossDraws([law, other], 1_000, has_constant=True)
+    found = geometry.with_losses(draws, [0, 3, 1])
+    assert found is not None
+    squares, lengths = draws.located
+    for draw in (0, 11):
+        raw = moment.copy()
+        for place, one in enumerate((law, other)):
+            assert one.along is not None
+            white, common = np.append(one.along, 0.0), moment[-1] / np.sqrt(moment[-1, -1])
+            lost = lengths[place, draw] * np.outer(white, common)
+            raw += squares[place, draw] * np.outer(white, white) + lost + lost.T
+        np.testing.assert_allclose(found[1][draw], (raw[:-1, -1] / raw[-1, -1])[[0, 3, 1]])
+        np.testing.assert_allclose(found[0][draw], covariance(raw)[np.ix_([0, 3, 1], [0, 3, 1])])
+    # What was given back may be taken away again, and no more than there is.
+    back = LossDraws([replace(law, restored=100.0)], 1_000, has_constant=True)
+    along_one = replace(geometry, heavy=np.array([law.along]))
+    without = along_one.with_losses(back, [0, 3])
+    assert without is not None
+    assert np.linalg.eigvalsh(without[0]).min() > -1e-9
+    assert replace(geometry, heavy=None).with_losses(back, [0]) is None

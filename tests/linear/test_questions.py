@@ -149,6 +149,21 @@ def test_without_a_constant_means_cannot_be_asked_for(name: str) -> None:
         getattr(r, name)()
 
 
+def test_the_share_of_complete_rows_is_lost_where_its_own_noise_hides_it() -> None:
+    made = make_release(make_rows())
+    # Noise of the constant is `sigma |b|^2`, and from about a third of the share on too much.
+    root = np.zeros((5, 5))
+    root[-1, -1] = 1.0
+    for overstated, lost in ((1.0, True), (2.0, False)):
+        questions = replace(made, noise=NoiseLaw(root, 0.4, overstated=overstated))._questions
+        if lost:
+            with pytest.raises(dpcov.UnresolvedError, match="share of complete rows is below the noise"):
+                questions.geometry.complete  # noqa: B018 - raises
+        else:
+            assert questions.geometry.complete == 1
+        assert bool(len(questions.unresolved) == 4) is lost
+
+
 def test_a_release_that_found_nothing_says_so() -> None:
     rows = np.zeros((1000, 2))
     r = dpcov.release(rows, rho=0.01, rng=np.random.default_rng(0), intercept=False)

@@ -9,7 +9,7 @@ from helpers.linear_tables import NAMES, make_release, make_rows
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear.least_squares import Solution
 from dpcov.linear.questions import Questions
 
@@ -358,68 +358,3 @@ def test_a_method_without_a_law_of_noise_has_no_automatic_ridge() -> None:
 def test_another_word_than_auto_is_refused() -> None:
     with pytest.raises(dpcov.ArgumentError, match='a number or "auto"'):
         make_release(standard_rows()).regress("x0", on=["x1"], ridge="automatic")
-
-
-def clipped_release(taken: float) -> dpcov.Release:
-    """y follows x as it was released; then `taken` times the variance that is left of x comes back."""
-    x, rest = np.random.default_rng(6).standard_normal((2, 20_000))
-    # 1,000 rows of the length v that are shrunk to 1 or a little less take about ``1,000 (v^2 - 1)`` from the
-    # sum of squares.
-    length = math.sqrt(1 + taken * 20_000 / 1_000)
-    law = LossLaw(
-        rows=np.full(16, 1_000.0 if taken else 0.0),
-        shape=np.full(16, -0.5),
-        spread=np.full(16, 1.5 * (length - 1)),
-        radius=1.0,
-        directions=0,
-        along=np.array([0.0, 1.0]),
-    )
-    return make_release(np.column_stack([x + rest, x]), names=("y", "x"), losses=(law,))
-
-
-def test_a_slope_that_its_own_interval_leaves_out_is_refused() -> None:
-    assert clipped_release(0.0).regress("y", on=["x"]).coefficients["x"] == pytest.approx(1, abs=0.05)
-    lost = clipped_release(2.0)
-    for ridge in (None, 0):
-        with pytest.raises(
-            dpcov.UnresolvedError, match=r"Clipping took more of x than it left.*bounds for it"
-        ):
-            lost.regress("y", on=["x"], ridge=ridge)
-    # Who asks for the automatic penalty is answered, and who gives one knows why.
-    fit = lost.regress("y", on=["x"], ridge="auto")
-    assert fit.coefficients["x"] == 0
-    assert "Clipping took more of x than it left" in fit.coefficients.notes[0]
-    assert lost.regress("y", on=["x"], ridge=0.1).coefficients["x"] > 0.5
-
-
-def test_a_slope_of_which_little_was_taken_stays() -> None:
-    made = clipped_release(0.01)
-    # Clipping moves it by a hundredth, the noise by as much.
-    noisy = replace(made, noise=NoiseLaw(np.eye(3), 0.01))
-    fit = noisy.regress("y", on=["x"])
-    lower, upper = fit.coefficients.interval()
-    assert lower[0] < fit.coefficients["x"] < upper[0]
-
-
-def test_a_slope_that_clipping_moved_by_less_than_itself_is_given_with_both_intervals() -> None:
-    # Without noise to speak of, the law is certain that about a third of the variance was taken.
-    made = clipped_release(0.5)
-    fit = made.regress("y", on=["x"])
-    assert fit.coefficients["x"] == pytest.approx(1, abs=0.05)
-    for answer in (fit.coefficients, fit.r_squared):
-        assert any("Clipping moved the slope of x, unless" in note for note in answer.notes)
-        lower, upper = answer.interval()
-        assert lower[0] <= answer.values[0] <= upper[0]
-    assert fit.coefficients.interval().lower[0] < 0.75
-    # The interval is about the slopes alone where clipping moved none.
-    assert not clipped_release(0.0).regress("y", on=["x"]).coefficients.notes
-
-
-@pytest.mark.parametrize(("taken", "refused"), [(0.8, False), (1.6, True)])
-def test_a_slope_is_refused_if_clipping_took_more_than_it_left(taken: float, refused: bool) -> None:  # noqa: FBT001
-    made = clipped_release(taken)
-    if refused:
-        with pytest.raises(dpcov.UnresolvedError, match="took more of x than it left"):
-            made.regress("y", on=["x"])
-    else:
-        assert made.regress("y", on=["x"]).coefficients["x"] == pytest.approx(1, abs=0.05)

@@ -11,7 +11,9 @@ from scipy.stats import norm
 from dpcov.core import ArgumentError
 from dpcov.laws import LossLaw
 from dpcov.linear import uncertainty
-from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
+from dpcov.linear.loss_draws import LossDraws
+from dpcov.linear.responses import Response
+from dpcov.linear.uncertainty import ErrorLaw
 
 Array = NDArray[np.float64]
 
@@ -280,3 +282,15 @@ def test_rows_that_are_not_far_take_nothing_from_means_that_were_measured() -> N
         assert moved(replace(near, along=along, measured=True), squares) > moved(
             replace(near, along=along), squares
         )
+
+
+def test_what_is_known_without_derivatives_takes_the_place_of_what_they_say() -> None:
+    along = np.array([1.0, 0.0])
+    law = replace(make_law(), directions=0, along=along)
+    draws = LossDraws([law], 1_000, has_constant=True)
+    squares, lengths = draws.located
+    places = {"along": np.array([[2.0]]), "beside": np.array([[0.0]]), "across": np.array([[3.0]])}
+    response = replace(make_response(0, 0, 0, 0, 0), **places)
+    np.testing.assert_allclose(draws.missing(response), 2 * squares + 6 * lengths)
+    moved = np.linspace(0, 1, squares.shape[1])[None]
+    np.testing.assert_allclose(draws.missing(replace(response, moved=moved)), moved)

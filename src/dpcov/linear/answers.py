@@ -15,7 +15,8 @@ from dpcov.arrays import Array
 from dpcov.checks import share
 from dpcov.core import ArgumentError
 from dpcov.linear.columns import find_label, find_labels
-from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw, Index, Response
+from dpcov.linear.responses import Index, Response
+from dpcov.linear.uncertainty import ONE_SIGMA, ErrorLaw
 from dpcov.pictures import draw_heat_map, draw_intervals
 from dpcov.tables import html_table, make_frame, number, shade, text_table
 

@@ -14,8 +14,8 @@ from dpcov.checks import count, flag
 from dpcov.core import UnresolvedError
 from dpcov.laws import least_resolved
 from dpcov.linear.questions import Questions
+from dpcov.linear.responses import Response
 from dpcov.linear.spectra import Components, Spectrum
-from dpcov.linear.uncertainty import Response
 
 _TOLD_APART = 4.0
 _TINY = float(np.finfo(np.float64).tiny)

@@ -19,7 +19,8 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.laws import nearest_positive_semidefinite, square_root
-from dpcov.linear.uncertainty import Response
+from dpcov.linear.loss_draws import LossDraws
+from dpcov.linear.responses import Response
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +224,41 @@ class Geometry:
             constant=constant @ gradients @ constant,
             **heavy,
         )
+
+    def with_losses(self, losses: LossDraws, chosen: Sequence[int]) -> tuple[Array, Array] | None:
+        """Return covariances and means of some columns with what clipping may have taken along `heavy`.
+
+        Rows along v that lost squares l and, on one side, lengths a have changed S by
+        ``l v v^T + a (v k^T + k v^T)``, where ``k = sqrt(c) (m, 1)`` is what all rows have in common. So
+        ``dm = a v / sqrt(c)`` and ``dC = l v v^T / c - dm dm^T``, without a remainder. Too much may have been
+        given back: then no variance falls below zero.
+
+        Parameters
+        ----------
+        losses : LossDraws
+            How much, draw by draw.
+        chosen : sequence of int
+            Places of the columns.
+
+        Returns
+        -------
+        tuple of ndarray or None
+            One covariance and one line of means for each draw; None if no direction is known.
+        """
+        if self.heavy is None:
+            return None
+        block = list(chosen)
+        vectors = self.heavy[:, block] / np.sqrt(self.complete)
+        squares, lengths = losses.located
+        scales = np.sqrt(np.diag(self.covariance)[block])
+        scales = np.where(scales > 0, scales, 1.0)
+        units = vectors / scales
+        relative = self.covariance[np.ix_(block, block)] / np.outer(scales, scales)
+        moved = lengths.T @ units
+        added = np.einsum("rk,ri,rj->kij", squares, units, units, optimize=True)
+        values, turns = np.linalg.eigh(relative + added - moved[:, :, None] * moved[:, None, :])
+        whole = np.einsum("kij,kj,klj->kil", turns, np.maximum(values, 0.0), turns, optimize=True)
+        return whole * np.outer(scales, scales), self.mean[block] + moved * scales
 
     def heavy_pairs(self, values: Array, forms: Array, sign: float = 1.0) -> dict[str, Array]:
         """Along and beside the heavy directions, for ``sign * sym(a_i a_j^T)`` with products `values`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,8 @@ from scipy.special import chdtrc, ndtri
 from dpcov.arrays import Array
 from dpcov.linear.answers import Answer
 from dpcov.linear.geometry import Geometry
-from dpcov.linear.uncertainty import ErrorLaw, Response
+from dpcov.linear.responses import Response
+from dpcov.linear.uncertainty import ErrorLaw
 from dpcov.tables import number
 
 _LEAST_P, _BISECTIONS = 1e-9, 24
@@ -40,12 +41,15 @@ class JointErrors:
         Of each coefficient, by a block of the matrix.
     index : tuple of int
         The block's columns.
+    moved : ndarray, shape (number of coefficients, number of draws), optional
+        What located losses move each by, where it is known without derivatives (`Response.moved`).
     """
 
     geometry: Geometry
     law: ErrorLaw
     gradients: Array
     index: tuple[int, ...]
+    moved: Array | None = None
 
     def centre_and_covariance(self, coefficients: Answer, level: float = 0.95) -> tuple[Array, Array]:
         """Return where the coefficients are expected, and the covariance of their errors.
@@ -69,7 +73,8 @@ class JointErrors:
 
     def response_along(self, forms: Array) -> Response:
         """Respond for combinations of the coefficients, one a line."""
-        return self.geometry.of_gradients(np.tensordot(forms, self.gradients, 1), self.index)
+        response = self.geometry.of_gradients(np.tensordot(forms, self.gradients, 1), self.index)
+        return response if self.moved is None else replace(response, moved=forms @ self.moved)
 
 
 @dataclass(frozen=True)

@@ -232,6 +232,7 @@ class Known:
         if self.noise is None:
             return bool(self.moment[-1, -1] <= 0)
         least = least_resolved(1, self.noise.sigma) * np.square(self.noise.inverse[-1]).sum()
+        least /= self.noise.overstated
         return bool(self.moment[-1, -1] <= least)
 
 

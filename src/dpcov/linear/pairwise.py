@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from dpcov.arrays import Array
 from dpcov.linear.geometry import Geometry, nearest_covariance, pair_squares
-from dpcov.linear.uncertainty import Response
+from dpcov.linear.loss_draws import LossDraws
+from dpcov.linear.responses import Response
 
 _Gradient = Callable[[Array, Array], Array]
 
@@ -101,6 +102,9 @@ class PairwiseGeometry(Geometry):
     def of_gradients(self, gradients: Array, index: Sequence[int]) -> Response:
         """Respond for answers with these symmetric gradients of the block `index` of `moment`."""
         return self.released.of_gradients(*self._pulled_back(gradients, index))
+
+    def with_losses(self, losses: LossDraws, chosen: Sequence[int]) -> None:
+        """Return nothing: each pair has rows of its own, and errors follow from derivatives."""
 
     def products_of_gradients(self, gradients: Array, index: Sequence[int]) -> tuple[Array, Array, Array]:
         """Return for all pairs of gradients what `of_gradients` gives for each: noise, own and cross."""

@@ -15,8 +15,9 @@ from dpcov.linear.answers import Answer
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.pairwise import Pairs, PairwiseGeometry
 from dpcov.linear.questions import Questions
+from dpcov.linear.responses import Response
 from dpcov.linear.spectra import Whitening
-from dpcov.linear.uncertainty import ErrorLaw, Response
+from dpcov.linear.uncertainty import ErrorLaw
 from dpcov.linear.unresolved import Combination, all_unresolved
 
 _NO_SAMPLING = (

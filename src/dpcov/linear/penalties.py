@@ -38,20 +38,18 @@ noise adds to it.
 class Penalty:
     """The penalty, which of the predictors it leaves at 0, and what tells how well it predicts.
 
-    It stands in if none was asked for, and coefficients without one would be noise. If it leaves all of them
-    at 0, it says why.
+    It stands in if none was asked for, and coefficients without one would be noise.
     """
 
     ridge: float
     left_out: tuple[int, ...] = ()
     prediction: Prediction | None = None
     stands_in: bool = False
-    why: str = "No slope stands above the noise"
 
 
-def no_slopes(chosen: list[int], why: str = Penalty.why) -> Penalty:
+def _no_slopes(chosen: list[int]) -> Penalty:
     """Return the penalty that leaves all slopes at 0."""
-    return Penalty(math.inf, tuple(range(len(chosen))), why=why)
+    return Penalty(math.inf, tuple(range(len(chosen))))
 
 
 def choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: float | str | None) -> Penalty:
@@ -78,13 +76,13 @@ def choose_penalty(questions: Questions, chosen: list[int], goal: int, ridge: fl
     if not kept.any() and ridge is None:
         questions.refuse_unresolved(chosen, "The regression", ADVICE)
     if not kept.any():
-        return no_slopes(chosen)
+        return _no_slopes(chosen)
     prediction = Prediction(questions, noise, [chosen[i] for i in np.flatnonzero(kept)], goal)
     is_noise = block[goal, goal] <= least_resolved(1, noise.sigma) * float(np.square(factor[goal]).sum())
     if is_noise and not prediction.beats_the_mean:
         if ridge is None:
             questions.refuse_unresolved([goal], "The regression", _ADVICE_FOR_TARGET)
-        return no_slopes(chosen)
+        return _no_slopes(chosen)
     best = prediction.best_ridge if ridge == AUTO else 0.0
     left_out = np.arange(len(chosen)) if math.isinf(best) else np.flatnonzero(~kept)
     return Penalty(best, tuple(map(int, left_out)), prediction)

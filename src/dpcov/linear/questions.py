@@ -16,9 +16,11 @@ from dpcov.linear.answers import Answer
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.known import Known
+from dpcov.linear.loss_draws import LossDraws
+from dpcov.linear.responses import Response
 from dpcov.linear.shares import pool_shares
 from dpcov.linear.spectra import Whitening
-from dpcov.linear.uncertainty import ErrorLaw, LossDraws, Response
+from dpcov.linear.uncertainty import ErrorLaw
 
 _WITHOUT_COLUMNS = "leave one of these columns out with columns=[...]"
 

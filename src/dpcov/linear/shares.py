@@ -22,7 +22,8 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.linear.geometry import Geometry
-from dpcov.linear.uncertainty import ErrorLaw, Response
+from dpcov.linear.responses import Response
+from dpcov.linear.uncertainty import ErrorLaw
 
 
 def pool_shares(

@@ -99,7 +99,8 @@ def test_noise_of_means_is_that_of_the_matrix_and_of_what_is_given_back() -> Non
     # A mean is ``<b, N e>``: entries of N have the variance sigma^2 / 2 off the diagonal.
     factor = float(along @ widening @ along)
     assert sigma**2 / 2 * 25 * factor**2 == pytest.approx(sigma**2 / 2 * 25 + spread**2)
-    # Of the constant, no less than both.
+    # Of the constant, more than N alone, which is all that there is: the law says by how much.
+    assert Losses(np.zeros(3), spread).widened(constant, sigma) ** 2 == pytest.approx(factor**2)
     assert sigma**2 * 25**2 * factor**4 >= sigma**2 * 25**2 + spread**2 * 25
 
 
@@ -118,6 +119,8 @@ def test_released_means_have_the_noise_that_the_law_says() -> None:
         gram = back @ back.T
         said.append(made.noise.sigma * np.sqrt((gram[0, 0] * gram[2, 2] + gram[0, 2] ** 2) / 2))
         off.append(means[0] / said[-1])
+        # The constant has none of the noise of what is given back, which the law counts all the same.
+        assert made.noise.overstated > 1.1
     # A standard deviation of 60 draws is off by 28% once in 500.
     assert np.std(off) == pytest.approx(1.0, abs=0.28)
     assert abs(np.mean(off)) < 3.5 / math.sqrt(60)

@@ -1,10 +1,11 @@
 """Whose rows lie beyond the region: a column that all of them belong to has lost far more than others.
 
-Rows of one column that are long on one side, as those of incomes, take much from its mean and its variance,
-and next to nothing from other columns. Whose rows they are is told by two private answers: the directions of
-the rows a little beyond the bulk, where they were asked for, and what clipping took from the means, which
-comes with the release. Neither is sharp. So intervals allow for each column as far as the answers leave it
-likely.
+Rows of one column that are long on one side, as those of incomes, take much from its mean and its variance.
+They may lie on the line of the other rows, and then others go with it as they do in the bulk; or they may be
+far out in that column alone, as those of the largest cities are in their density. Whose rows they are, and in
+which of the two ways, is told by two private answers: the directions of the rows a little beyond the bulk,
+where they were asked for, and what clipping took from the means, which comes with the release. Neither is
+sharp. So intervals allow for each as far as the answers leave it likely.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ _SEEN = 2.0
 _END = 1.96
 """Standard deviations from the middle of a normal 95% interval to its end."""
 
-_MOST_EXPOSED = 8
-"""Columns whose intervals allow for rows beyond: the laws of more would take too much memory."""
+_MOST_EXPOSED = 16
+"""So much that intervals allow for, eight columns in two ways each: more laws would take too much memory."""
 
 _PARTS = np.arange(11) / 10
 """Which parts of the rows that are not far may be a column's, each as likely before anything is measured."""
 
 _TINY = 1e-6
 
-_LEAST_SHARE = 0.005
-"""What is less likely moves no end of a 99% interval."""
+_LEAST_SHARE = 0.0025
+"""What is less likely moves no end of a 99% interval: a column may lie in two ways, with so much for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +53,10 @@ class Exposed:
         Those with more of the far rows than noise would make it seem, whose means these may move by more than
         intervals say.
     places : tuple of int
-        Those that intervals allow for, the likeliest first.
+        Those that intervals allow for, the likeliest first. A column may be there twice: its far rows may lie
+        on the line of the others, or move it alone.
     shares : ndarray, shape (number of places,)
-        How likely it is that rows beyond are those of each; the rest is for rows of no column.
+        How likely it is that rows beyond are those of each, and lie there; the rest is for rows of no column.
     owned : tuple of LossLaw
         How many rows they then are, and how far out, for each place.
     restored : ndarray, shape (number of places,)
@@ -107,11 +109,11 @@ class Owners:
 
     Attributes
     ----------
-    likely : ndarray, shape (p,)
-        How likely they are each column's; the rest is for rows of no column.
-    evidence : ndarray, shape (p,)
+    likely : ndarray, shape (2 p,)
+        How likely they lie along each of `Clipped.directions`; the rest is for rows of no column.
+    evidence : ndarray, shape (2 p,)
         The logarithm of how much likelier the measured losses are then than if they were no column's.
-    logs : ndarray, shape (p, number of parts, number of laws)
+    logs : ndarray, shape (2 p, number of parts, number of laws)
         The same for each part of the near rows and each law.
     """
 
@@ -185,15 +187,17 @@ class Clipped:
 
     @cached_property
     def directions(self) -> Matrix:
-        """The unit vectors along which a row that keeps its constant moves each column most."""
-        return _directions_of_columns(self.forms)
+        """Unit vectors along which the far rows of each column may lie: on the line of others, or alone."""
+        return np.vstack([_on_the_line(self.forms), _alone(self.forms)])
 
     @cached_property
     def owners(self) -> Owners:
         """Whose the rows are, as far as the private answers tell."""
-        prior = np.full(len(self.directions), 1 / (len(self.directions) + 1))
+        columns = len(self.forms) - 1
+        prior = np.full(columns, 1 / (columns + 1))
         if self.look is not None:
             prior = _by_directions(self.look)[0]
+        prior = np.concatenate([prior, prior]) / 2
         logs = _log_likelihoods(self, self.directions)
         evidence = _log_mean(logs.reshape(len(prior), -1))
         largest = max(float(evidence.max()), 0.0)
@@ -235,7 +239,7 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
         seen = clipped.counted.rows > _SEEN * clipped.counted.spread
         if seen and lost_length(clipped.law) * clipped.radius / clipped.n_rows > end:
             clearly = tuple(np.flatnonzero(_by_directions(clipped.look)[1]).tolist())
-    if len(directions) == 1:
+    if len(clipped.forms) == 2:
         # All that is lost is the only column's, and other laws tell of it.
         return Exposed(clearly)
     likely = owners.likely
@@ -245,14 +249,25 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
     shown = -np.expm1(-np.maximum(owners.evidence, 0.0))
     restored = (likely * shown * _lost_squares(clipped, directions))[places]
     owned = tuple(_joined(clipped.laws, _draw_parts(owners.logs[place])) for place in places)
-    return Exposed(clearly, tuple(places.tolist()), likely[places], owned, restored, along)
+    columns = places % (len(clipped.forms) - 1)
+    return Exposed(clearly, tuple(columns.tolist()), likely[places], owned, restored, along)
 
 
-def _directions_of_columns(forms: Matrix) -> Matrix:
-    """Return the unit vectors along which a row that keeps its constant moves each column most."""
+def _on_the_line(forms: Matrix) -> Matrix:
+    """Return the unit vectors along which a row that keeps its constant moves each column most.
+
+    In white coordinates such a row moves the other columns as the bulk does, by what they regress on this
+    one: far rows then lie on the line of the others.
+    """
     inverse = np.linalg.inv(forms)
     constant = inverse[-1] / np.linalg.norm(inverse[-1])
     own = inverse[:-1] - np.outer(inverse[:-1] @ constant, constant)
+    return np.asarray(own / np.linalg.norm(own, axis=1)[:, None], dtype=np.float64)
+
+
+def _alone(forms: Matrix) -> Matrix:
+    """Return the unit vectors along which a row moves each column, and no other."""
+    own = forms[:, :-1].T
     return np.asarray(own / np.linalg.norm(own, axis=1)[:, None], dtype=np.float64)
 
 
@@ -261,7 +276,7 @@ def _by_directions(look: NoisyGram) -> tuple[Vector, Vector]:
 
     In proportion to how much more of them it has than an even share; an even share is that of no column.
     """
-    directions = _directions_of_columns(look.lattice_map.matrix())
+    directions = _on_the_line(look.lattice_map.matrix())
     moment = look.mean()
     along = np.einsum("ki,ij,kj->k", directions, moment, directions)
     back = np.linalg.inv(look.lattice_map.matrix())[-1]

@@ -95,6 +95,14 @@ class Losses:
             Standard deviation of N on its diagonal.
         """
         length = float(np.linalg.norm(constant))
-        factor = math.sqrt(1 + 2 * (self.spread / (sigma * length)) ** 2)
+        factor = self.widened(constant, sigma)
         result: Matrix = np.eye(len(constant)) + (factor - 1) * np.outer(constant, constant) / length**2
         return result
+
+    def widened(self, constant: Vector, sigma: float) -> float:
+        """Return how much more noise a mean has with what is given back, as a factor.
+
+        By its square the law overstates the noise of the constant itself.
+        """
+        length = float(np.linalg.norm(constant))
+        return math.sqrt(1 + 2 * (self.spread / (sigma * length)) ** 2)

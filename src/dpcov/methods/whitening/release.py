@@ -109,9 +109,10 @@ def release(run: Run, white: White, region: Region, pull: Pull | None = None) ->
         None if counted is None else Clipped(counted, room.radius, forms, run.n, region.far_rows, losses)
     )
     expected = None if clipped is None else clipped.expected
-    moving, widening = np.eye(run.d), np.eye(run.d)
+    moving, widening, overstated = np.eye(run.d), np.eye(run.d), 1.0
     if expected is not None:
         moving, widening = expected.give_back(matrix, inverse), expected.widening(inverse[-1], answer.sigma)
+        overstated = expected.widened(inverse[-1], answer.sigma) ** 2
         matrix = moving @ matrix @ moving.T
     most, extra = math.sqrt(restoration.factor) * np.eye(run.d), restoration.beyond_most(run.d)
     # Only what is not a multiple of the identity takes the way through the frame, which rounds.
@@ -127,7 +128,7 @@ def release(run: Run, white: White, region: Region, pull: Pull | None = None) ->
     rounding = rounding_variance(answer.lattice_map, _sizes(matrix, answer.lattice_map))
     # Shrinking lowers the error on average over entries. But what it draws back is not noise alone: the
     # means, which are entries of one line, were off by more than noise narrowed by its weight.
-    law = NoiseLaw(raising @ inverse @ widening, answer.sigma, beyond.hidden + rounding)
+    law = NoiseLaw(raising @ inverse @ widening, answer.sigma, beyond.hidden + rounding, overstated)
     narrowed = np.linalg.solve(widening, most + extra)
     raised = narrowed @ moment @ narrowed.T
     told = beyond.describe(restoration)
