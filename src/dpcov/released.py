@@ -184,6 +184,7 @@ class Release(AsksMoments, AsksModels):
             levels={} if self.encoding is None else self.encoding.levels,
             exposed=exposed_columns(self.diagnostics, self._named),
             clipped=which_were_clipped(self.diagnostics, self._named),
+            ends=None if self.encoding is None else self.encoding.bounds,
         )
         if self.encoding is None or not self.pairwise:
             return released

@@ -21,6 +21,8 @@ from dpcov.pictures import draw_heat_map, draw_intervals
 from dpcov.tables import html_table, make_frame, number, shade, text_table
 
 Names = str | Sequence[str]
+Limits = tuple[float, float] | tuple[Array, Array]
+"""The least and the greatest possible value: of all entries, or of each."""
 
 _MOST_COLUMNS = 12
 
@@ -88,7 +90,7 @@ class Answer:
     labels: tuple[tuple[str, ...], ...]
     sampling: bool
     notes: tuple[str, ...] = field(default=(), kw_only=True)
-    limits: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
+    limits: Limits = field(default=(-math.inf, math.inf), kw_only=True)
     _given: Response | Callable[[], Response] = field(kw_only=True)
     _law: ErrorLaw = field(kw_only=True)
 
@@ -110,10 +112,7 @@ class Answer:
         If the question was asked with ``sampling=True``: the answer of the population.
         """
         bounds = self._law.interval(self.values, self._response, level, sampling=self.sampling)
-        lower, upper = (np.clip(bound, *self.limits) for bound in bounds)
-        return Interval(
-            np.where(np.isnan(lower), self.limits[0], lower), np.where(np.isnan(upper), self.limits[1], upper)
-        )
+        return Interval(*_within(bounds, self.limits))
 
     def differs_from_zero(self, level: float = 0.95) -> NDArray[np.bool_]:
         """Return where the interval leaves zero out; False where there is no answer."""
@@ -181,6 +180,7 @@ class Answer:
                 for axis, place, one in zip(self.labels, places, single, strict=True)
                 if not one
             ),
+            limits=_of_limits(self.limits, index, kept),
             _given=partial(_selected, self, index, kept),
         )
 
@@ -233,6 +233,21 @@ class Answer:
         return head, lines, notes
 
 
+def _of_limits(limits: Limits, index: Index, kept: Index) -> Limits:
+    """Return the limits of a part of an answer."""
+    least, most = limits
+    if isinstance(least, np.ndarray) and isinstance(most, np.ndarray):
+        return least[index][kept], most[index][kept]
+    return limits
+
+
+def _within(bounds: tuple[Array, Array], limits: Limits) -> tuple[Array, Array]:
+    """Return lower and upper bounds that keep to the limits, and are these where nothing is known."""
+    (lower, upper), (least, most) = bounds, limits
+    lower, upper = np.where(np.isnan(lower), least, lower), np.where(np.isnan(upper), most, upper)
+    return np.clip(lower, least, most), np.clip(upper, least, most)
+
+
 def _selected(answer: Answer, index: Index, kept: Index) -> Response:
     """Return the responses of a part of an answer; a function, so that the part can be pickled."""
     return answer._response.select(index).select(kept)  # noqa: SLF001
@@ -261,8 +276,8 @@ class RootAnswer(Answer):
     def interval(self, level: float = 0.95) -> Interval:
         """Return bounds that hold the answer of the raw rows with probability `level`, each on its own."""
         bounds = self._law.interval(np.square(self.values), self._response, level, sampling=self.sampling)
-        lower, upper = (np.sqrt(np.maximum(bound, 0.0)) for bound in bounds)
-        return Interval(np.nan_to_num(lower), np.where(np.isnan(upper), math.inf, upper))
+        least, most = map(np.square, self.limits)
+        return Interval(*map(np.sqrt, _within(bounds, (least, most))))
 
     def p_values(self) -> Array:
         """Return for each number how likely an error is that reaches as far as from zero to it."""

@@ -143,7 +143,8 @@ def share_of_rows(questions: Questions, *, of_rows: bool = True) -> str:
 def standard_deviation(questions: Questions, columns: Sequence[str] | None, *, sampling: bool) -> RootAnswer:
     """Return standard deviations; sums are divided by the number of rows."""
     squares = questions.variance(columns, sampling=sampling)
+    least, most = map(np.sqrt, squares.limits)
     return RootAnswer(
         "standard deviation", np.sqrt(squares.values), squares.labels, sampling,
-        notes=squares.notes, limits=squares.limits, _given=squares._given, _law=squares._law,  # noqa: SLF001
+        notes=squares.notes, limits=(least, most), _given=squares._given, _law=squares._law,  # noqa: SLF001
     )  # fmt: skip

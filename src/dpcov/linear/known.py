@@ -61,6 +61,8 @@ class Known:
         The names of all levels of each category. The first has no column: it is what the others leave.
     even : bool
         Whether every unit counts the same: its rows then add up to one.
+    ends : ndarray, shape (number of columns, 2), optional
+        The public lower and upper ends of the columns, infinite where none is known.
     exposed : mapping of str to str
         Columns that rows beyond the region may have moved by more than intervals tell, and why.
     clipped : str
@@ -89,6 +91,15 @@ class Known:
     even: bool = False
     exposed: Mapping[str, str] = field(default_factory=dict)
     clipped: str = ""
+    ends: Array | None = None
+
+    @cached_property
+    def column_ends(self) -> Array:
+        """The public lower and upper ends of the columns, infinite where none is known."""
+        unknown = np.tile([-math.inf, math.inf], (len(self.columns), 1))
+        ends = unknown if self.ends is None else np.array(self.ends, dtype=np.float64)
+        ends[list(self.shares)] = 0.0, 1.0
+        return ends
 
     @cached_property
     def has_constant(self) -> bool:

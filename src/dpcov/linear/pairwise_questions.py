@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, UnresolvedError
-from dpcov.linear.answers import Answer
+from dpcov.linear.answers import Answer, Limits
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.pairwise import Pairs, PairwiseGeometry
 from dpcov.linear.questions import Questions
@@ -124,7 +124,7 @@ class PairwiseQuestions(Questions):
         response: Response | Callable[[], Response],
         *,
         sampling: bool,
-        limits: tuple[float, float] = (-math.inf, math.inf),
+        limits: Limits = (-math.inf, math.inf),
         notes: Sequence[str] = (),
         allowed_for: bool = False,
     ) -> Answer:
@@ -172,9 +172,10 @@ class PairwiseQuestions(Questions):
         """Return variances, each of the rows that have the column; sums are divided by their number."""
         chosen = self.choose(columns, "a variance")
         values = np.where(np.diag(self.pairs.lost), math.nan, np.diag(self._covariance))[chosen]
+        limits = self._limits_of_variances(chosen)
         found = self.answer(
-            "variance", values, [self.names(chosen)], self.geometry.of_variances(chosen),
-            sampling=False, limits=(0.0, math.inf), notes=self.describe_doubts(chosen),
+            "variance", np.clip(values, *limits), [self.names(chosen)], self.geometry.of_variances(chosen),
+            sampling=False, limits=limits, notes=self.describe_doubts(chosen),
         )  # fmt: skip
         return self._sampled(found, np.diag(self._sampling_squares)[chosen], sampling=sampling)
 
@@ -227,7 +228,8 @@ class PairwiseQuestions(Questions):
         first = np.argmax(sums[:, :-1] != 0, axis=1)
         presence = self.presence[first]
         values = sums[:, :-1] @ self.values + sums[:, -1:] * presence
-        return replace(self, columns=columns, values=values, presence=presence, shares=shares)
+        ends = self._ends_of_sums(sums)
+        return replace(self, columns=columns, values=values, presence=presence, shares=shares, ends=ends)
 
     def among(self, chosen: Sequence[int]) -> tuple[PairwiseQuestions, list[int]]:
         """Return questions about some columns alone, whose pairs must be there together, and their places."""
@@ -245,6 +247,7 @@ class PairwiseQuestions(Questions):
             values=self.values[chosen],
             presence=self.presence[chosen],
             shares=tuple(i for i, place in enumerate(chosen) if place in self.shares),
+            ends=self.column_ends[chosen],
         )
 
     def find_unresolved(self, chosen: Sequence[int]) -> list[Combination]:
@@ -321,5 +324,6 @@ def pairwise_questions(
     return PairwiseQuestions(
         tuple(columns), released.n_rows, released.moment, released.noise, released.losses, released.notes,
         released.grouped, released.shares, released.levels, released.even, released.exposed,
-        released.clipped, released=released, values=values, presence=presence,
+        released.clipped, released.column_ends[: len(columns)],
+        released=released, values=values, presence=presence,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from dpcov.arrays import Array
 from dpcov.checks import flag
 from dpcov.core import ArgumentError
-from dpcov.linear.answers import Answer
+from dpcov.linear.answers import Answer, Limits
 from dpcov.linear.columns import find_columns
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.known import Known
@@ -56,7 +56,7 @@ class Questions(Known):
         response: Response | Callable[[], Response],
         *,
         sampling: bool,
-        limits: tuple[float, float] = (-math.inf, math.inf),
+        limits: Limits = (-math.inf, math.inf),
         notes: Sequence[str] = (),
         allowed_for: bool = False,
     ) -> Answer:
@@ -116,14 +116,27 @@ class Questions(Known):
         """Return the means of the complete rows."""
         chosen = self.choose(columns, "a mean")
         values, response = self._means(sampling=flag(sampling, "sampling"))
+        limits = self._ends(chosen)
         return self.answer(
             "mean",
-            values[chosen],
+            # The interval is that of this number: of one beyond an end nothing but the end would be left.
+            np.clip(values[chosen], *limits),
             [self.names(chosen)],
             response.select(np.asarray(chosen)),
             sampling=sampling,
+            limits=limits,
             notes=self.describe_doubts(chosen),
         )
+
+    def _ends(self, chosen: Sequence[int]) -> tuple[Array, Array]:
+        """Return the public ends of columns, which are those of their means."""
+        lower, upper = self.column_ends[list(chosen)].T
+        return lower, upper
+
+    def _limits_of_variances(self, chosen: Sequence[int]) -> tuple[Array, Array]:
+        """Return 0, and the variance of values of which half lie at either public end."""
+        lower, upper = self._ends(chosen)
+        return np.zeros(len(chosen)), np.square((upper - lower) / 2)
 
     def _means(self, *, sampling: bool) -> tuple[Array, Response]:
         """Return all means with their responses; shares are pooled from two entries of the matrix."""
@@ -131,7 +144,7 @@ class Questions(Known):
         seen = [place for place in self.shares if not self.find_unresolved([place])]
         means, pooled, places = pool_shares(self.geometry, self.law, seen, sampling=sampling)
         if places:
-            values[places] = np.clip(means, 0.0, 1.0)
+            values[places] = means
             # Several parts of a response may be one array of zeros.
             parts, own = {name: part.copy() for name, part in response.parts().items()}, pooled.parts()
             for name in own:
@@ -159,13 +172,14 @@ class Questions(Known):
         chosen = self.choose(columns, "a variance")
         diagonal = np.arange(len(chosen))
         response = self.geometry.of_products(np.eye(len(self.columns))[chosen])
+        limits = self._limits_of_variances(chosen)
         return self.answer(
             "variance",
-            np.diag(self.geometry.covariance)[chosen],
+            np.clip(np.diag(self.geometry.covariance)[chosen], *limits),
             [self.names(chosen)],
             response.select((diagonal, diagonal)),
             sampling=sampling,
-            limits=(0.0, math.inf),
+            limits=limits,
             notes=self.describe_doubts(chosen),
         )
 
@@ -265,8 +279,15 @@ class Questions(Known):
         )
         return replace(
             self, columns=columns, moment=forms @ self.moment @ forms.T, noise=noise, losses=losses,
-            shares=shares,
+            shares=shares, ends=self._ends_of_sums(sums),
         )  # fmt: skip
+
+    def _ends_of_sums(self, sums: Array) -> Array:
+        """Return the public ends of sums of columns: one a line, with the constant's coefficient last."""
+        parts, each = sums[:, :-1, None], np.zeros((len(sums), *self.column_ends.shape))
+        # Zero times an end that is not known is zero.
+        np.multiply(parts, self.column_ends, where=parts != 0, out=each)
+        return np.column_stack([each.min(axis=2).sum(axis=1), each.max(axis=2).sum(axis=1)]) + sums[:, -1:]
 
     @property
     def rests_on(self) -> str:

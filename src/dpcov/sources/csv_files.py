@@ -108,7 +108,8 @@ def csv_names(path: str) -> list[str]:
     names: list[str] = opening(path, partial(_header, path))
     if not _look_like_names(names):
         raise ArgumentError(
-            f"the first line of {path} does not look like names of columns: is there a header?"
+            f"the first line of {path} does not look like names of columns: is there a header? Each column "
+            "needs a name, also the index that pandas writes unless it is told index=False."
         )
     return names
 
