@@ -98,3 +98,10 @@ def test_sums_of_columns_have_sums_of_ends() -> None:
     sums = np.array([[-1.0, 0.0, 0.0, 1.0], [10.0, 1.0, 0.0, 5.0], [1.0, 0.0, 1.0, 0.0]])
     found = asked.recoded(sums, ("not rare", "both", "open"), ())
     assert found.column_ends.tolist() == [[0.0, 1.0], [5.0, 135.0], [-math.inf, math.inf]]
+
+
+def test_a_part_of_a_pairwise_release_keeps_the_ends_of_its_columns() -> None:
+    rows = pd.DataFrame({"free": [1.0, 2.0, np.nan, 4.0] * 500, "age": [30.0, np.nan, 50.0, 60.0] * 500})
+    made = dpcov.release(rows, rho=1, bounds={"age": (0, 120)}, missing="pairwise")
+    part, _ = made._questions.among([1])
+    assert part.column_ends.tolist() == [[0.0, 120.0]]
