@@ -19,9 +19,10 @@ from dpcov.laws import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR, NoiseLaw, nearest_
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error
-from dpcov.methods.whitening.exposed import Clipped, Exposed, find_exposed
+from dpcov.methods.whitening.exposed import Exposed, find_exposed
 from dpcov.methods.whitening.frames import in_frame
 from dpcov.methods.whitening.means import Losses
+from dpcov.methods.whitening.owners import Clipped
 from dpcov.methods.whitening.queries.clipped import ClippedGram, NoisyClippedGram, Pull
 from dpcov.methods.whitening.rare import compress_rare_columns
 from dpcov.methods.whitening.restoration import (
@@ -106,7 +107,9 @@ def release(run: Run, white: White, region: Region, pull: Pull | None = None) ->
         moment, shrinkage = _shrink(ball, moment, answer.sigma, inverse[-1] if has_constant else None)
     matrix = inverse @ nearest_positive_semidefinite(moment) @ inverse.T
     clipped = (
-        None if counted is None else Clipped(counted, room.radius, forms, run.n, region.far_rows, losses)
+        None
+        if counted is None
+        else Clipped(counted, room.radius, forms, moment, run.n, region.far_rows, losses)
     )
     expected = None if clipped is None else clipped.expected
     moving, widening, overstated = np.eye(run.d), np.eye(run.d), 1.0
