@@ -95,8 +95,8 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
     """Return the columns that rows beyond may belong to.
 
     A column's squares are expected to have lost what goes with the measured loss of its mean, times the
-    probability that it is the column's, as far as this loss is evidence of it. How much of that is given back
-    is a matter of caution (``caution.py``).
+    probability that it is the column's, and that it is not noise. How much of that is given back is a matter
+    of caution (``caution.py``).
 
     Along one direction and on one side, as those of a column of rain, rows far beyond lower a mean by what
     was not given back; spread over all directions they take next to nothing. A column is clearly exposed if
@@ -125,7 +125,8 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
     order = np.argsort(-likely, kind="stable")[:_MOST_EXPOSED]
     places = order[likely[order] > _LEAST_SHARE]
     along = np.asarray(np.linalg.solve(clipped.forms, directions[places].T), dtype=np.float64)
-    shown = -np.expm1(-np.maximum(owners.evidence, 0.0))
+    # Noise makes one of m directions L times likelier than nobody's with a probability of m / L at most.
+    shown = -np.expm1(np.minimum(math.log(len(directions)) - owners.evidence, 0.0))
     expected = (likely * shown * _lost_squares(clipped, directions))[places]
     left = _left_along(directions[places], clipped.moment, noise.sigma)
     restored = left * least_error(expected / left)
