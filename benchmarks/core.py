@@ -32,7 +32,8 @@ from dpcov.core.queries.sample import SampledTask, random_positions, sampled_row
 from dpcov.core.query import Table
 from dpcov.core.tasks import RowTask
 from dpcov.maps import identity_map, integer_map
-from dpcov.methods.whitening.norms import column_grid, fine_grid, wide_grid
+from dpcov.methods.whitening.looks import column_grid, wide_grid
+from dpcov.methods.whitening.norms import fine_grid
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.sources import ArraySource
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.core import Charge, PrivacyCost, Receipt
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
+from dpcov.losses import LossLaw
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=64)
 TEXT = st.text(max_size=12)

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 import dpcov
 from dpcov.arrays import Array
-from dpcov.laws import LossLaw, least_resolved, least_size, noise_norm, rarely_exceeded
+from dpcov.laws import least_resolved, least_size, noise_norm, rarely_exceeded
 from dpcov.linear.unresolved import count_unresolved, find_unresolved
 
 
@@ -121,10 +121,3 @@ def test_below_the_least_size_even_equal_rows_do_not_show(d: int) -> None:
         noisy = moment + sigma * noise(rng, d, 200)
         found = np.linalg.eigvalsh(noisy)[:, -1] > least_resolved(d, sigma)
         assert found.mean() > 0.9 if shows else found.mean() < 0.1
-
-
-def test_norms_under_all_laws_are_those_under_each() -> None:
-    law = LossLaw(np.full(3, 9.0), np.array([0.0, 0.3, -0.2]), np.array([0.1, 0.2, 0.3]), 4.0)
-    upper = np.random.default_rng(0).random((7, 5))
-    expected = [law.norms(row, i % 3) for i, row in enumerate(upper)]
-    np.testing.assert_allclose(law.all_norms(upper), expected, rtol=1e-14)

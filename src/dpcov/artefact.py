@@ -17,8 +17,9 @@ import numpy as np
 from dpcov.archive import ArchiveReader, damage_is_an_error, write_archive
 from dpcov.arrays import Array
 from dpcov.core import Charge, PrivacyCost, Receipt
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear.known import constant_name
+from dpcov.losses import LossLaw
 from dpcov.privacy_unit import WEIGHTINGS, PrivacyUnit
 from dpcov.provenance import Provenance
 from dpcov.released import Part, Release

@@ -14,7 +14,8 @@ import numpy as np
 from dpcov._version import VERSION
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Charge, PrivacyCost, Receipt, UnresolvedError
-from dpcov.laws import LossLaw, NoiseLaw, square_root
+from dpcov.laws import NoiseLaw, square_root
+from dpcov.losses import LossLaw
 from dpcov.provenance import Provenance, today
 from dpcov.released import Part, Release
 

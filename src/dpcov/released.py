@@ -15,13 +15,14 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.core import ArgumentError, Receipt, UnresolvedError
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear import Questions
 from dpcov.linear.ask_models import AsksModels
 from dpcov.linear.ask_moments import AsksMoments
 from dpcov.linear.beyond import exposed_columns, unexplained_rows, which_were_clipped
 from dpcov.linear.description import share_of_rows
 from dpcov.linear.pairwise_questions import pairwise_questions
+from dpcov.losses import LossLaw
 from dpcov.methods import methods
 from dpcov.privacy_unit import ROW, PrivacyUnit
 from dpcov.provenance import Provenance

@@ -21,7 +21,7 @@ from dpcov.core import Clipping, Gram, NormHistogram, Rule, SeededBits, lattice,
 from dpcov.core.passes import CompiledPasses, NumpyPasses, fastest_passes
 from dpcov.core.query import Query, Table
 from dpcov.maps import integer_map
-from dpcov.methods.whitening.norms import wide_grid
+from dpcov.methods.whitening.looks import wide_grid
 from dpcov.sources import ArraySource
 
 SOURCE = Path(passes.__file__).with_name("passes.c")

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dpcov import Release
 from dpcov.core import PrivacyCost, Receipt
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
+from dpcov.losses import LossLaw
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear import Questions
 from dpcov.linear.components import principal_components
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.loss_draws import LossDraws
 from dpcov.linear.responses import Response
+from dpcov.losses import LossLaw
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from scipy.stats import chi2, norm
 
 import dpcov
 from dpcov.core import ArgumentError
-from dpcov.laws import LossLaw
+from dpcov.losses import LossLaw
 
 NAMES = ("y", "a", "b", "c")
 RUNS = 1000

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear import Questions
 from dpcov.linear.components import principal_components
 from dpcov.linear.regression import regress
+from dpcov.losses import LossLaw
 
 
 def test_answers_are_those_of_the_rows() -> None:

@@ -10,11 +10,12 @@ import pytest
 from helpers.linear_tables import make_release
 
 import dpcov
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear.least_squares import Solution
 from dpcov.linear.penalties import Penalty, choose_penalty
 from dpcov.linear.questions import Questions
 from dpcov.linear.refits import refit
+from dpcov.losses import LossLaw
 
 
 def clipped_release(taken: float) -> dpcov.Release:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import ArgumentError
-from dpcov.laws import LossLaw, NoiseLaw
+from dpcov.laws import NoiseLaw
 from dpcov.linear import Questions
+from dpcov.losses import LossLaw
 
 N = 20_000
 RNG = np.random.default_rng(0)

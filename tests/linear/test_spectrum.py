@@ -6,7 +6,7 @@ import pytest
 from helpers.linear_tables import Array, make_release, make_rows
 
 from dpcov import ArgumentError, UnresolvedError
-from dpcov.laws import LossLaw
+from dpcov.losses import LossLaw
 
 
 def test_eigenvalues_are_those_of_the_correlation() -> None:

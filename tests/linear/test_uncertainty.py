@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpcov.core import ArgumentError
-from dpcov.laws import LossLaw
 from dpcov.linear import uncertainty
 from dpcov.linear.loss_draws import LossDraws
 from dpcov.linear.responses import Response
 from dpcov.linear.uncertainty import ErrorLaw
+from dpcov.losses import LossLaw
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,8 @@ from dpcov.cli.output import amount, cost_fields, print_json, print_table, print
 from dpcov.core import ArgumentError, PrivacyCost
 from dpcov.guessing import greatest_guess, guessing_sentence, percent
 from dpcov.ledger import Account, Entry, Ledger
-from dpcov.ledger.book import opening_total, unit_name
+from dpcov.ledger.accounts import opening_total
+from dpcov.ledger.names import unit_name
 from dpcov.report.words import rounded_up
 
 ledger = typer.Typer(

@@ -9,7 +9,8 @@ from datetime import datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from dpcov.core import BudgetError, LedgerError, PrivacyCost
+from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost, resolve_budget
+from dpcov.core.budget import as_fraction
 from dpcov.privacy_unit import ROW, UNNAMED
 
 NOTHING = PrivacyCost(Fraction(0))
@@ -179,3 +180,23 @@ def _six_digits(amount: Fraction, rounding: str) -> str:
         return nearest
     digits = Context(prec=6, rounding=rounding)
     return f"{float(digits.divide(Decimal(amount.numerator), Decimal(amount.denominator))):.6g}"
+
+
+def opening_total(
+    *,
+    rho: Number | None = None,
+    mu: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    delta_share: Number = 0,
+) -> PrivacyCost:
+    """Return the total of an account opened with these arguments, as `Ledger.add_dataset` takes them."""
+    kept = as_fraction(delta_share, "delta_share")
+    if not 0 <= kept < 1:
+        raise ArgumentError(f"delta_share must be at least 0 and below 1, got {float(kept):g}.")
+    if kept and epsilon is None:
+        raise ArgumentError("delta_share goes with epsilon; beside rho, all of delta is for methods.")
+    gaussian = rho is None and not kept
+    return resolve_budget(
+        rho=rho, mu=mu, epsilon=epsilon, delta=delta, approximate_share=kept, gaussian=gaussian
+    )

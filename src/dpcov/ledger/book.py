@@ -6,7 +6,6 @@ import getpass
 import os
 import shlex
 import sqlite3
-import unicodedata
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
@@ -15,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from dpcov.checks import did_you_mean
-from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost, resolve_budget
+from dpcov.core import ArgumentError, BudgetError, LedgerError, Number, PrivacyCost
 from dpcov.core.budget import as_fraction
-from dpcov.ledger.accounts import NOTHING, Account, Entry, OpenCharge, rounded
+from dpcov.ledger.accounts import NOTHING, Account, Entry, OpenCharge, opening_total, rounded
 from dpcov.ledger.file import LedgerFile
+from dpcov.ledger.names import dataset_key, one_line, unit_name
 from dpcov.ledger.shown import accounts_table
 from dpcov.privacy_unit import ROW
 
-_LONGEST_TEXT = 500
 # The last columns of a dataset in formats that did not have them: not Gaussian, and for rows.
 _BEFORE: tuple[Any, ...] = (0, ROW)
 _FIRST_COLUMNS = 8
@@ -316,26 +315,6 @@ class Ledger:
         return f"dpcov ledger {action} {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)}"
 
 
-def opening_total(
-    *,
-    rho: Number | None = None,
-    mu: Number | None = None,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    delta_share: Number = 0,
-) -> PrivacyCost:
-    """Return the total of an account opened with these arguments, as `Ledger.add_dataset` takes them."""
-    kept = as_fraction(delta_share, "delta_share")
-    if not 0 <= kept < 1:
-        raise ArgumentError(f"delta_share must be at least 0 and below 1, got {float(kept):g}.")
-    if kept and epsilon is None:
-        raise ArgumentError("delta_share goes with epsilon; beside rho, all of delta is for methods.")
-    gaussian = rho is None and not kept
-    return resolve_budget(
-        rho=rho, mu=mu, epsilon=epsilon, delta=delta, approximate_share=kept, gaussian=gaussian
-    )
-
-
 def _in_epsilon(account: Account) -> str:
     """Say which epsilon a release may still ask for, if the account was opened in epsilon."""
     if account.asked is None or account.remaining.rho <= 0:
@@ -357,38 +336,6 @@ def _about_delta(account: Account, cost: PrivacyCost) -> str:
         "such as whitening. Only when a dataset is opened can it be given one: delta_share beside epsilon, "
         "or delta beside rho. "
     )
-
-
-def dataset_key(name: str) -> str:
-    """Return what a dataset's name is compared by: no case, no look-alike forms, single spaces."""
-    folded = unicodedata.normalize("NFKC", one_line(name, "dataset")).casefold()
-    key = " ".join(unicodedata.normalize("NFKC", folded).split())
-    if not key:
-        raise ArgumentError("dataset must have a name.")
-    return key
-
-
-def unit_name(privacy_unit: str | None) -> str:
-    """Return what is protected where `privacy_unit` was given, or raise an `ArgumentError`."""
-    if privacy_unit is None:
-        return ROW
-    name = one_line(privacy_unit, "privacy_unit")
-    if not name or name == ROW:
-        raise ArgumentError(
-            f'privacy_unit must name whose rows are protected together, such as "patient"; got {name!r}. '
-            "Leave it out to protect each row by itself."
-        )
-    return name
-
-
-def one_line(text: str, argument: str) -> str:
-    """Return `text` without outer spaces, or raise an `ArgumentError` that names the argument."""
-    if not isinstance(text, str):
-        raise ArgumentError(f"{argument} must be text, got {type(text).__name__}.")
-    line = text.strip()
-    if not line.isprintable() or len(line) > _LONGEST_TEXT:
-        raise ArgumentError(f"{argument} must be one line of at most {_LONGEST_TEXT} printable characters.")
-    return line
 
 
 def _user() -> str:

@@ -12,7 +12,8 @@ from typing import Self
 
 from dpcov.core import ArgumentError, Budget, BudgetError, Charge, LedgerError, NoAnswerError, PrivacyCost
 from dpcov.ledger.accounts import OpenCharge
-from dpcov.ledger.book import Ledger, one_line
+from dpcov.ledger.book import Ledger
+from dpcov.ledger.names import one_line
 from dpcov.privacy_unit import ROW
 
 

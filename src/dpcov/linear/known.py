@@ -11,9 +11,10 @@ import numpy as np
 
 from dpcov.arrays import Array
 from dpcov.core import UnresolvedError
-from dpcov.laws import LossLaw, NoiseLaw, least_resolved
+from dpcov.laws import NoiseLaw, least_resolved
 from dpcov.linear.geometry import Geometry
 from dpcov.linear.unresolved import Combination, all_unresolved, count_unresolved, find_unresolved
+from dpcov.losses import LossLaw
 
 # What a variance may be off by as a part of the mean square, once it is the difference of a few such sums.
 _FLOAT_ROUNDING = 2.0**-48

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpcov.arrays import Array
-from dpcov.laws import LossLaw, kept_square, lost_to_means
 from dpcov.linear.responses import Response
+from dpcov.losses import LossLaw, kept_square, lost_to_means
 
 ANGLES = 257
 """For so many ratios of clipping to noise `LossDraws.plain_quantiles` finds quantiles."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from dpcov.arrays import Matrix
 from dpcov.core import Curator, LatticeMap, NoisyGram
-from dpcov.laws import LossLaw, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
+from dpcov.losses import LossLaw
 
 _TINY = float(np.finfo(np.float64).tiny)
 

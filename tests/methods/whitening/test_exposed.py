@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import NoisyGram
-from dpcov.laws import FAR, LossLaw, NoiseLaw, kept_square, noise_norm
+from dpcov.laws import NoiseLaw, noise_norm
+from dpcov.losses import FAR, LossLaw, kept_square
 from dpcov.maps import identity_map
 from dpcov.methods.whitening.caution import least_error
 from dpcov.methods.whitening.exposed import Exposed, find_exposed

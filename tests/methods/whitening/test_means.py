@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from dpcov.core import Clipping
-from dpcov.laws import given_back, loss_strength
+from dpcov.losses import given_back, loss_strength
 from dpcov.methods.whitening.means import Losses
 from dpcov.methods.whitening.queries.clipped import ClippedGram
 from dpcov.methods.whitening.release import PULL, release

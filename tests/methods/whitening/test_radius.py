@@ -8,7 +8,7 @@ from helpers.runs import start_run
 from methods.whitening.test_tail import make_histogram, pareto
 from numpy.typing import NDArray
 
-from dpcov.laws import LossLaw
+from dpcov.losses import LossLaw
 from dpcov.methods.whitening.norms import FineNorms
 from dpcov.methods.whitening.radius import cheapest_radius, even_count, lost_beyond, lost_by_reach
 from dpcov.methods.whitening.tail import fit_tail

@@ -11,7 +11,7 @@ from helpers.runs import relative_error, second_moment, start_run
 from numpy.typing import NDArray
 
 from dpcov.core import Budget, Curator, PrivacyCost, SeededBits
-from dpcov.laws import KEPT_FAR, KEPT_NEAR
+from dpcov.losses import KEPT_FAR, KEPT_NEAR
 from dpcov.methods.whitening.release import PULL, _shrink, find_and_release, release, release_nothing
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, whiten

@@ -8,7 +8,7 @@ import pytest
 from methods.whitening.test_tail import make_histogram
 from numpy.typing import NDArray
 
-from dpcov.laws import FAR
+from dpcov.losses import FAR
 from dpcov.methods.whitening.heavy import Agreement, HeavyDirection
 from dpcov.methods.whitening.restoration import (
     Counted,

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpcov.core import NoisyCounts
-from dpcov.laws import LossLaw
+from dpcov.losses import LossLaw
 from dpcov.methods.whitening.norms import FineNorms, fine_grid
 from dpcov.methods.whitening.tail import (
     expected_loss,

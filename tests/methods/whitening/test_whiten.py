@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from helpers.norm_counts import counts
 from helpers.runs import record_every, relative_error, second_moment, shares, start_run
-from methods.whitening.test_norms import counts
 from numpy.typing import NDArray
 
 from dpcov.methods.whitening import constants
@@ -19,7 +19,7 @@ from dpcov.methods.whitening.constants import (
     MOST_ROUND,
 )
 from dpcov.methods.whitening.fusion import Knowledge
-from dpcov.methods.whitening.norms import NormLook, wide_grid
+from dpcov.methods.whitening.looks import NormLook, wide_grid
 from dpcov.methods.whitening.rough import find_rough_frame
 from dpcov.methods.whitening.run import Run
 from dpcov.methods.whitening.whiten import White, has_lost_rows, look_at_hidden, whiten

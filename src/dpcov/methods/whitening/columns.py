@@ -21,7 +21,7 @@ from dpcov.core import Clipping, Gram, NoisyGram, NormHistogram, Rule, sampled_r
 from dpcov.maps import identity_map, integer_map
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import LEAST_SPREAD, in_frame
-from dpcov.methods.whitening.norms import NormLook, column_grid
+from dpcov.methods.whitening.looks import NormLook, column_grid
 from dpcov.methods.whitening.queries.columns import PerColumn
 from dpcov.methods.whitening.run import Run
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.arrays import Matrix, Vector
-from dpcov.laws import LossLaw, NoiseLaw, noise_norm
+from dpcov.laws import NoiseLaw, noise_norm
+from dpcov.losses import LossLaw
 from dpcov.methods.whitening.caution import least_error
 from dpcov.methods.whitening.owners import SEEN, Clipped, by_directions
 from dpcov.methods.whitening.tail import given_lengths, lost_length, lost_squares

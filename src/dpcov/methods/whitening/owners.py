@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcov.arrays import Array, Matrix, Vector
 from dpcov.core import NoisyGram
-from dpcov.laws import FAR, LossLaw
+from dpcov.losses import FAR, LossLaw
 from dpcov.methods.whitening.means import Losses
 from dpcov.methods.whitening.restoration import Counted
 from dpcov.methods.whitening.tail import given_lengths, law_of_counts

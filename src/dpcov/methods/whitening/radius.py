@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from dpcov.arrays import Matrix, Vector
-from dpcov.laws import LossLaw
+from dpcov.losses import LossLaw
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.norms import FineNorms
 from dpcov.methods.whitening.run import Run

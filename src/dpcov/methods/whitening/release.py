@@ -15,7 +15,8 @@ import numpy as np
 
 from dpcov.arrays import Matrix, Vector
 from dpcov.core import Clipping, Gram, LatticeMap, NoisyGram
-from dpcov.laws import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR, NoiseLaw, nearest_positive_semidefinite
+from dpcov.laws import NoiseLaw, nearest_positive_semidefinite
+from dpcov.losses import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR
 from dpcov.maps import rounding_variance
 from dpcov.methods.estimate import Estimate, shrink_towards
 from dpcov.methods.whitening.claims import CONFIDENCE, Beyond, predicted_error

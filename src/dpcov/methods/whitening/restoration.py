@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcov.arrays import Matrix
-from dpcov.laws import FAR, LossLaw
+from dpcov.losses import FAR, LossLaw
 from dpcov.methods.whitening.heavy import HeavyDirection
 from dpcov.methods.whitening.queries.clipped import NoisyClippedGram
 from dpcov.methods.whitening.tail import (

@@ -26,7 +26,7 @@ from dpcov.laws import noise_norm
 from dpcov.maps import integer_map
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.frames import centres_and_scales
-from dpcov.methods.whitening.norms import NormLook, wide_grid
+from dpcov.methods.whitening.looks import NormLook, wide_grid
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import chdtri, gammaincinv, ndtr, ndtri
 
 from dpcov.arrays import Vector
-from dpcov.laws import LossLaw, given_back, kept_square, lost_to_means
+from dpcov.losses import LossLaw, given_back, kept_square, lost_to_means
 from dpcov.methods.whitening.norms import FineNorms
 
 VAGUE = 0.25

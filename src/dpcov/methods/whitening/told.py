@@ -28,7 +28,8 @@ import numpy as np
 from dpcov.arrays import Matrix
 from dpcov.checks import number, share
 from dpcov.core import ArgumentError, LogNormGrid, RowsBeyond
-from dpcov.laws import FAR, noise_norm
+from dpcov.laws import noise_norm
+from dpcov.losses import FAR
 from dpcov.methods.estimate import Estimate
 from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.queries.clipped import Pull, lengths_left

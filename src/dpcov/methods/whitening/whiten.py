@@ -26,7 +26,7 @@ from dpcov.methods.whitening import constants as c
 from dpcov.methods.whitening.align import align
 from dpcov.methods.whitening.frames import are_visible, beyond_reach, in_frame, limit_gains
 from dpcov.methods.whitening.fusion import Fused, Knowledge
-from dpcov.methods.whitening.norms import NormLook
+from dpcov.methods.whitening.looks import NormLook
 from dpcov.methods.whitening.reach import find_hidden, keep_within, never_seen
 from dpcov.methods.whitening.run import Run
 

@@ -19,7 +19,7 @@ from dpcov.core.lattice import Lattice
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.joint import JointTask
 from dpcov.core.query import Table
-from dpcov.laws import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR, given_back, kept_square, loss_strength
+from dpcov.losses import FAR, KEPT_FAR, KEPT_LOSING, KEPT_NEAR, given_back, kept_square, loss_strength
 from dpcov.maps import identity_map, integer_map
 from dpcov.methods.whitening.queries import clipped
 from dpcov.methods.whitening.queries.clipped import ClippedGram, NoisyClippedGram, Pull
