@@ -143,8 +143,6 @@ def library_summary() -> str:
     def held(kind: str) -> str:
         return f"{releases[f'{kind}_held'].sum() / releases[f'{kind}_asked'].sum():.0%}"
 
-    noted = sum(int(releases[f"{kind}_flagged"].sum()) for kind in _KINDS)
-    asked = noted + sum(int(releases[f"{kind}_asked"].sum()) for kind in _KINDS)
     return (
         f"On {releases['table'].nunique()} real tables of R packages (`benchmarks/shelf.py --part library`; "
         "one rule and one constant were chosen on a part of them), told nothing, at epsilon 1: of the "
@@ -155,8 +153,16 @@ def library_summary() -> str:
         f"{held('means')} of the time for means, {held('variances')} for variances, {held('coefficients')} "
         f"for coefficients and {held('r_squared')} for R squared. The predicted error is exceeded in "
         f"{told['exceeded'].mean():.1%} of the releases that carry no note. But real columns are skewed: "
-        f"{noted / asked:.0%} of the answers carry the note that clipped rows could move them."
+        f"{_noted(releases)} of the answers carry the note that clipped rows could move them. Where an "
+        f"oracle is off by less than {_WORTHWHILE:g}, {_noted(releases[releases['oracle'] < _WORTHWHILE])} do."
     )
+
+
+def _noted(releases: pd.DataFrame) -> str:
+    """Return the share of answers with a note."""
+    noted = sum(int(releases[f"{kind}_flagged"].sum()) for kind in _KINDS)
+    asked = noted + sum(int(releases[f"{kind}_asked"].sum()) for kind in _KINDS)
+    return f"{noted / asked:.0%}" if asked else "-"
 
 
 def _worth(releases: pd.DataFrame, regressions: pd.DataFrame) -> str:
@@ -217,7 +223,14 @@ def _claim_lines(found: pd.DataFrame) -> list[list[str]]:
         plain = part[~part["noted"]]
         return f"{plain['exceeded'].sum()} of {len(plain)}; {part['exceeded'].sum()} of {len(part)}"
 
-    lines = [_by_epsilon("predicted error exceeded: without a note; in all", exceeded)]
+    def noted(epsilon: float) -> str:
+        part = found[found["epsilon"] == epsilon]
+        return f"{_noted(part)}; {_noted(part[part['oracle'] < _WORTHWHILE])}"
+
+    lines = [
+        _by_epsilon("predicted error exceeded: without a note; in all", exceeded),
+        _by_epsilon("answers with a note; where an oracle is off by less than 0.2", noted),
+    ]
     for kind, title in _KINDS.items():
 
         def cell(epsilon: float, kind: str = kind) -> str:
