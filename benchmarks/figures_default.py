@@ -139,6 +139,7 @@ def library_summary() -> str:
         found[found["epsilon"] == 1] for found in (results("library"), results("library-regressions"))
     )
     due, told = regressions[regressions["due"]], releases[~releases["noted"]]
+    worthwhile = releases[releases["oracle"] < _WORTHWHILE]
 
     def held(kind: str) -> str:
         return f"{releases[f'{kind}_held'].sum() / releases[f'{kind}_asked'].sum():.0%}"
@@ -154,7 +155,7 @@ def library_summary() -> str:
         f"for coefficients and {held('r_squared')} for R squared. The predicted error is exceeded in "
         f"{told['exceeded'].mean():.1%} of the releases that carry no note. But real columns are skewed: "
         f"{_noted(releases)} of the answers carry the note that clipped rows could move them. Where an "
-        f"oracle is off by less than {_WORTHWHILE:g}, {_noted(releases[releases['oracle'] < _WORTHWHILE])} do."
+        f"oracle is off by less than {_WORTHWHILE:g}, {_noted(worthwhile)} do."
     )
 
 
