@@ -112,6 +112,22 @@ def test_a_column_has_as_many_of_the_near_rows_as_its_loss_tells() -> None:
         assert np.median((law.rows * law.beyond(FAR))[law.rows > 0]) == pytest.approx(20, rel=0.2)
 
 
+def test_laws_are_as_likely_as_the_measured_losses_make_them() -> None:
+    """Of laws that the counts leave likely, those that would have taken much more, or less, are left out."""
+    counted = Counted(100.0, 40.0, 30.0, 30.0)
+    law = replace(law_of_counts(100.0, 40.0, (30.0, 30.0), FAR), measured=True)
+    lengths = given_lengths(law) * 3.0 / 1000
+    low, middle, high = np.quantile(lengths, [0.2, 0.5, 0.8])
+    spread = (high - low) / 8
+    found = find_exposed(clipped(lost=[middle, 0.0, 0.0, 0.0], counted=counted, spread=spread), NOISE)
+    assert found.places == (0, 0)
+    left = given_lengths(replace(found.owned[0], measured=True)) * 3.0 / 1000
+    # A normal law of the measured loss: beyond 4 deviations there is hardly anything, and the rest is spread.
+    assert np.abs(left - middle).max() < 4 * spread < np.abs(lengths - middle).max() / 1.5
+    assert 0.5 * spread < left.std() < 1.5 * spread
+    assert abs(left.mean() - middle) < 0.5 * spread
+
+
 def test_more_precision_is_never_worse() -> None:
     # Columns 40 degrees apart: only the first has lost anything.
     turn = math.radians(40)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.arrays import Matrix, Vector
 from dpcov.laws import NoiseLaw, noise_norm
@@ -131,7 +130,7 @@ def find_exposed(clipped: Clipped, noise: NoiseLaw) -> Exposed:
     expected = (likely * shown * _lost_squares(clipped, directions))[places]
     left = _left_along(directions[places], clipped.moment, noise.sigma)
     restored = left * least_error(expected / left)
-    owned = tuple(_joined(clipped.laws, _draw_parts(owners.logs[place])) for place in places)
+    owned = tuple(_drawn(clipped.laws, owners.logs[place]) for place in places)
     columns = places % (len(clipped.forms) - 1)
     return Exposed(clearly, tuple(columns.tolist()), likely[places], owned, restored, along)
 
@@ -147,19 +146,21 @@ def _left_along(directions: Matrix, moment: Matrix, sigma: float) -> Vector:
     return result
 
 
-def _draw_parts(logs: Matrix) -> NDArray[np.intp]:
-    """Return which part of the rows is a column's under each law, drawn as likely as it is."""
-    sums = np.cumsum(np.exp(logs - logs.max(axis=0)), axis=0)
+def _drawn(laws: Sequence[LossLaw], logs: Matrix) -> LossLaw:
+    """Return as many laws as each part of the rows has, drawn as likely as the measured losses make them.
+
+    Parameters
+    ----------
+    laws : sequence of LossLaw
+        For each part of the rows that a column may own.
+    logs : ndarray, shape (number of parts, number of laws)
+        The logarithm of how likely each is.
+    """
+    sums = np.cumsum(np.exp(logs - logs.max()))
     drawn = (np.arange(logs.shape[1]) + 0.5) * math.sqrt(5) % 1.0
-    chosen: NDArray[np.intp] = (sums < drawn * sums[-1]).sum(axis=0)
-    return chosen
-
-
-def _joined(laws: Sequence[LossLaw], chosen: NDArray[np.intp]) -> LossLaw:
-    """Return the laws that are chosen, one in each place."""
-    place = np.arange(len(chosen))
+    chosen = np.searchsorted(sums, drawn * sums[-1])
     rows, shape, spread = (
-        np.array([getattr(law, name) for law in laws])[chosen, place] for name in ("rows", "shape", "spread")
+        np.concatenate([getattr(law, name) for law in laws])[chosen] for name in ("rows", "shape", "spread")
     )
     return replace(laws[-1], rows=rows, shape=shape, spread=spread)
 
