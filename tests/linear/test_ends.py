@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import dpcov
 from dpcov.laws import NoiseLaw
-from dpcov.linear import Questions
+from dpcov.linear import Answer, Questions
+from dpcov.linear.responses import Response
+from dpcov.linear.uncertainty import ErrorLaw
 
 NAMES = ("rare", "age", "free")
 ENDS = np.array([[0.0, 1.0], [0.0, 120.0], [-math.inf, math.inf]])
@@ -45,7 +49,7 @@ def test_intervals_at_an_end_hold_and_are_never_a_point() -> None:
     assert (shortest >= 0.9 * half).all(), "an estimate at an end keeps the half that lies within"
 
 
-def test_intervals_keep_to_the_ends_and_would_not_without_them() -> None:
+def test_an_estimate_beyond_an_end_is_brought_to_it() -> None:
     beyond = [seed for seed in range(20) if _asked(seed).moment[0, 3] < -0.005]
     assert beyond
     for seed in beyond:
@@ -62,6 +66,21 @@ def test_standard_deviations_are_at_most_half_the_distance() -> None:
     assert spread.interval().upper[:2].tolist() == [0.5, 60.0]
     assert spread.values[2] == math.sqrt(5e6)
     assert spread[["age"]].interval().upper.tolist() == [60.0], "a part of an answer has its own limits"
+
+
+@pytest.mark.parametrize(("value", "ends"), [(1.5, (0.8, 1.0)), (-0.5, (0.0, 0.2)), (0.95, (0.85, 1.0))])
+def test_an_interval_beyond_a_limit_is_moved_there_and_is_no_point(
+    value: float, ends: tuple[float, float]
+) -> None:
+    half = 0.1 / float(norm.ppf(0.975))
+    response = Response(*(np.array([part]) for part in (1.0, 0.0, 0.0, 0.0, 0.0)))
+    law = ErrorLaw(half, 1000.0, None)
+    answer = Answer(
+        "share", np.array([value]), (("a",),), False, limits=(0.0, 1.0), _given=response, _law=law
+    )
+    np.testing.assert_allclose(np.ravel(answer.interval()), ends)
+    unknown = replace(answer, _law=ErrorLaw(math.nan, 1000.0, None))
+    assert np.ravel(unknown.interval()).tolist() == [0.0, 1.0]
 
 
 def test_columns_of_zeros_and_ones_need_no_ends() -> None:

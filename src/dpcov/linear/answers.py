@@ -242,10 +242,19 @@ def _of_limits(limits: Limits, index: Index, kept: Index) -> Limits:
 
 
 def _within(bounds: tuple[Array, Array], limits: Limits) -> tuple[Array, Array]:
-    """Return lower and upper bounds that keep to the limits, and are these where nothing is known."""
+    """Return lower and upper bounds that keep to the limits, and are these where nothing is known.
+
+    An interval that lies beyond a limit is moved there, and keeps its length: a point would claim too much.
+    """
     (lower, upper), (least, most) = bounds, limits
     lower, upper = np.where(np.isnan(lower), least, lower), np.where(np.isnan(upper), most, upper)
-    return np.clip(lower, least, most), np.clip(upper, least, most)
+    # What is not finite lies beyond no limit.
+    length = np.subtract(
+        upper, lower, where=np.isfinite(upper) & np.isfinite(lower), out=np.zeros(np.shape(lower))
+    )
+    first = np.where(lower > most, most - length, lower)
+    last = np.where(upper < least, least + length, upper)
+    return np.clip(first, least, most), np.clip(last, least, most)
 
 
 def _selected(answer: Answer, index: Index, kept: Index) -> Response:
