@@ -14,12 +14,14 @@ from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
-SOURCE, LIBRARY = "src/dpcov/core/passes.c", "dpcov/core/_passes.so"
-# Every number is to be rounded after every operation, as numpy does: no product is fused with a sum, and what
-# ``CC`` may ask for is taken back.
+FOLDER, LIBRARY = "src/dpcov/core", "dpcov/core/_passes.so"
+# In passes every number is rounded after every operation, as in numpy: no product is fused with a sum.
+# Products are exact either way.
+SOURCES = {"passes.c": "-ffp-contract=off", "products.c": "-ffp-contract=fast"}
+# What ``CC`` may ask for is taken back.
 FLAGS = [
-    *("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-fast-math"),
-    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    *("-std=c11", "-O3", "-fPIC", "-fvisibility=hidden"),
+    *("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math"),
 ]
 
 
@@ -35,7 +37,7 @@ class CompiledPassesHook(BuildHookInterface[BuilderConfig]):
             return
         self._folder = tempfile.TemporaryDirectory()
         library = Path(self._folder.name, "passes.so")
-        if not build(Path(self.root, SOURCE), library):
+        if not build(Path(self.root, FOLDER), library):
             return
         if version == "editable":
             _put_in_place(library, Path(self.root, "src", LIBRARY))
@@ -51,15 +53,22 @@ class CompiledPassesHook(BuildHookInterface[BuilderConfig]):
             self._folder.cleanup()
 
 
-def build(source: Path, library: Path) -> bool:
+def build(folder: Path, library: Path) -> bool:
     """Compile with what ``CC`` names, ``cc`` by default; return whether that could be done."""
-    try:
-        compiler = shlex.split(os.environ.get("CC", "cc"))
-        command = [*compiler, *FLAGS, str(source), "-o", str(library), "-lm"]
-        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
-    except (OSError, ValueError):
-        return False
-    return done.returncode == 0 and library.exists()
+    with tempfile.TemporaryDirectory() as made:
+        objects = {source: str(Path(made, source).with_suffix(".o")) for source in SOURCES}
+        commands = [
+            [*FLAGS, contract, "-c", str(folder / source), "-o", objects[source]]
+            for source, contract in SOURCES.items()
+        ]
+        commands.append(["-shared", *objects.values(), "-o", str(library), "-lm"])
+        try:
+            compiler = shlex.split(os.environ.get("CC", "cc"))
+            for command in commands:
+                subprocess.run([*compiler, *command], capture_output=True, check=True)  # noqa: S603
+        except (OSError, ValueError, subprocess.CalledProcessError):
+            return False
+    return library.exists()
 
 
 def _put_in_place(library: Path, target: Path) -> None:

@@ -71,8 +71,8 @@ def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
 
 
 def test_the_kernel_can_be_read_in_one_sitting() -> None:
-    sources = [*files("core"), *(ROOT / "core").rglob("*.c")]
-    assert sum(len(path.read_text().splitlines()) for path in sources) <= 3100
+    sources = [*files("core"), *(ROOT / "core").rglob("*.[ch]")]
+    assert sum(len(path.read_text().splitlines()) for path in sources) <= 3600
 
 
 @pytest.mark.parametrize("path", files("methods/whitening/queries"), ids=place)
@@ -113,7 +113,7 @@ def attribute_calls(path: Path, name: str) -> list[str]:
 def test_rows_are_seen_by_row_tasks_in_queries_and_by_sources_only(path: Path) -> None:
     parts = path.relative_to(ROOT).parts
     # The arithmetic that row tasks share, and the protocol of a task.
-    shared = {"core/exact_blas.py", "core/lattice.py", "core/passes.py", "core/tasks.py"}
+    shared = {f"core/{name}.py" for name in ("compiled_passes", "exact_blas", "lattice", "passes", "tasks")}
     if "queries" not in parts and parts[0] != "sources" and place(path) not in shared:
         assert looks_at_rows(path) == set()
 

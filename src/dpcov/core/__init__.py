@@ -11,7 +11,8 @@ from dpcov.core.errors import (  # isort: skip
     ArgumentError, ArtefactError, BudgetError, DpcovError, ExactnessError, LedgerError, MissingExtraError,
     NoAnswerError, SourceChangedError, SourceError, UnresolvedError,
 )  # fmt: skip
-from dpcov.core.lattice import Block, LatticeMap
+from dpcov.core.lattice import LatticeMap
+from dpcov.core.passes import Block
 from dpcov.core.queries.gram import Clipping, Gram, NoisyGram, Rule
 from dpcov.core.queries.histogram import LogNormGrid, NoisyCount, NoisyCounts, NormHistogram, RowsBeyond
 from dpcov.core.queries.sample import sampled_rows

@@ -17,16 +17,16 @@ columns are scaled, or whose largest scaled entry is below about 1e-289, is the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.core.compiled_passes import fastest_passes
 from dpcov.core.errors import ArgumentError
-from dpcov.core.exact_blas import LARGEST_EXACT, apply_triangular, check_blas
-from dpcov.core.passes import fastest_passes
+from dpcov.core.exact_blas import LARGEST_EXACT, check_blas
+from dpcov.core.passes import Block, Steps
 from dpcov.core.units import Units
 
 ENTRY_NORM_LOG2 = 27
@@ -36,11 +36,6 @@ _LARGEST_BOUND = 1 << 20
 _SUM_LIMIT = 1 << 61
 LEAST_EXPONENT = -960
 GREATEST_COLUMN_EXPONENT = 900
-_TILE_ENTRIES = 1 << 15
-_LEAST_TILE = 512
-
-Block = NDArray[np.float64] | Sequence[NDArray[np.generic]]
-"""Some rows, one table column after another: shape (columns, rows), or a sequence of columns."""
 
 
 @dataclass(frozen=True)
@@ -177,40 +172,31 @@ class MappedRows:
         check_blas()
         d = lattice_map.n_columns
         self.lattice_map = lattice_map
-        exponents = lattice_map.column_exponents
-        self._column_scale = np.ldexp(1.0, exponents) if exponents.any() else None
-        self._centres = lattice_map.centres if lattice_map.centres.any() else None
-        # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
-        # are then too small to survive the rounding, so that flushing changes nothing.
-        self._least_magnitude = np.ldexp(1.0, LEAST_EXPONENT + max(0, int(exponents.max())))
-        self._storage = np.empty(d * capacity)
+        exponents, centres = lattice_map.column_exponents, lattice_map.centres
+        steps = Steps(
+            lattice_map.coefficients,
+            centres if centres.any() else None,
+            np.ldexp(1.0, exponents) if exponents.any() else None,
+            # Below this, a row is zero: entries that some machines flush to zero (subnormal ones)
+            # are then too small to survive the rounding, so that flushing changes nothing.
+            float(np.ldexp(1.0, LEAST_EXPONENT + max(0, int(exponents.max())))),
+            (ENTRY_NORM_LOG2, IMAGE_NORM_LOG2),
+        )
+        self._storage = _aligned(d * capacity)
         self._passes = fastest_passes()
+        self._map = self._passes.mapper(steps)
 
     def load(self, block: Block, *, constant: bool) -> None:
         """Map the rows of `block`, with a constant column of ones after its own if asked."""
         rows, d = len(block[0]), self.lattice_map.n_columns
+        if len(block) + constant != d:
+            raise ValueError("rows and map must have the same columns.")
         if d * rows > len(self._storage):
             # A unit that is longer than a block.
-            self._storage = np.empty(d * rows)
-        x = self._storage[: d * rows].reshape(d, rows)
-        own = d - 1 if constant else d
-        if isinstance(block, np.ndarray):
-            # In tiles: a row-major table is then read once from memory, not once a column.
-            tile = max(_LEAST_TILE, _TILE_ENTRIES // d)
-            for first in range(0, rows, tile):
-                np.copyto(x[:own, first : first + tile], block[:, first : first + tile], casting="unsafe")
-        else:
-            for target, column in zip(x[:own], block, strict=True):
-                np.copyto(target, column, casting="unsafe")
-        if constant:
-            x[own] = 1.0
+            self._storage = _aligned(d * rows)
+        self.values = self._storage[: d * rows].reshape(d, rows)
         self.squares: NDArray[np.float64] = np.empty(rows)
-        self.shift = self._passes.round_rows(
-            x, ENTRY_NORM_LOG2, self._least_magnitude, centres=self._centres, scales=self._column_scale
-        )
-        apply_triangular(self.lattice_map.coefficients, x)
-        self.shift += self._passes.round_rows(x, IMAGE_NORM_LOG2, 1.0, squares=self.squares)
-        self.values = x
+        self.shift = self._map(block, self.values, self.squares)
 
     def round_to_lattice(
         self, factor: NDArray[np.float64], bound: int, units: Units | None = None
@@ -235,3 +221,10 @@ class MappedRows:
             self.values[:, outside if units is None else np.flatnonzero(units.spread(~kept))] = 0.0
             squares[outside] = 0.0
         return squares
+
+
+def _aligned(length: int) -> NDArray[np.float64]:
+    """Return so many numbers from the beginning of a cache line on."""
+    room = np.empty(length + 7)
+    first = -(room.ctypes.data // room.itemsize) % 8
+    return room[first : first + length]

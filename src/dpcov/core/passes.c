@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* So many rows of a few hundred columns fit into a core's own cache. */
-#define TILE 64
+#include "products.h"
+
+/* So many rows are read side by side. */
+#define SIDE_BY_SIDE 8
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
 #define FOR_EVERY_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -16,17 +18,18 @@
 #define FOR_EVERY_PROCESSOR
 #endif
 #define EXPORTED __attribute__((visibility("default")))
+#define INLINED static inline __attribute__((always_inline))
 
 /* The bits of a number without its sign. As integers they are ordered as the magnitudes are; those of infinity
    exceed all finite ones, and those of NaN exceed these. */
-static inline int64_t magnitude(double number)
+INLINED int64_t magnitude(double number)
 {
     int64_t bits;
     memcpy(&bits, &number, sizeof bits);
     return bits & INT64_MAX;
 }
 
-static inline double power_of_two(int64_t biased_exponent)
+INLINED double power_of_two(int64_t biased_exponent)
 {
     int64_t bits = biased_exponent << 52;
     double power;
@@ -34,62 +37,150 @@ static inline double power_of_two(int64_t biased_exponent)
     return power;
 }
 
-/* Subtract centres, multiply by scales (either may be NULL), and round each row to integers of at most
-   2^entry_log2. Rows whose largest entry is below `least`, infinite or NaN become zero. Squared norms are left
-   in `squares`, unless that is NULL. */
-EXPORTED FOR_EVERY_PROCESSOR void dpcov_round_rows_1(
-    double *restrict x, int64_t columns, int64_t rows, const double *restrict centres,
+/* Subtract centres, multiply by scales (either may be NULL), and round each of up to TILE rows, whose columns
+   are `stride` numbers apart, to integers of at most 2^entry_log2. Rows whose largest entry is below `least`,
+   infinite or NaN become zero. Leaves exponents, and squared norms unless `squares` is NULL. */
+FOR_EVERY_PROCESSOR static void round_some(
+    double *restrict x, int64_t stride, int64_t columns, int64_t count, const double *restrict centres,
     const double *restrict scales, int64_t entry_log2, double least, int64_t *restrict exponents,
     double *restrict squares)
 {
     const int64_t lowest = magnitude(least), infinite = magnitude(INFINITY), one = magnitude(1.0);
+    int64_t largest[TILE], hostile = 0;
+    double factor[TILE], sums[TILE];
 
+    for (int64_t j = 0; j < count; j++) {
+        largest[j] = 0;
+        sums[j] = 0.0;
+    }
+    for (int64_t i = 0; i < columns; i++) {
+        double *restrict entry = x + i * stride;
+        if (centres)
+            for (int64_t j = 0; j < count; j++)
+                entry[j] -= centres[i];
+        if (scales)
+            for (int64_t j = 0; j < count; j++)
+                entry[j] *= scales[i];
+        for (int64_t j = 0; j < count; j++) {
+            const int64_t own = magnitude(entry[j]);
+            largest[j] = own > largest[j] ? own : largest[j];
+        }
+    }
+    for (int64_t j = 0; j < count; j++)
+        hostile |= (largest[j] < lowest) | (largest[j] >= infinite);
+    for (int64_t j = 0; hostile && j < count; j++)
+        if (largest[j] < lowest || largest[j] >= infinite) {
+            largest[j] = one;
+            for (int64_t i = 0; i < columns; i++)
+                x[i * stride + j] = 0.0;
+        }
+    for (int64_t j = 0; j < count; j++) {
+        const int64_t biased = largest[j] >> 52;
+        factor[j] = power_of_two(2045 + entry_log2 - biased);
+        exponents[j] = biased - 1022 - entry_log2;
+    }
+    for (int64_t i = 0; i < columns; i++) {
+        double *restrict entry = x + i * stride;
+        for (int64_t j = 0; j < count; j++) {
+            const double rounded = rint(entry[j] * factor[j]);
+            entry[j] = rounded;
+            sums[j] += rounded * rounded;
+        }
+    }
+    if (squares)
+        memcpy(squares, sums, (size_t)count * sizeof *sums);
+}
+
+/* Round the rows of a whole block in place. */
+EXPORTED FOR_EVERY_PROCESSOR void dpcov_round_rows_2(
+    double *restrict x, int64_t columns, int64_t rows, const double *restrict centres,
+    const double *restrict scales, int64_t entry_log2, double least, int64_t *restrict exponents,
+    double *restrict squares)
+{
     for (int64_t first = 0; first < rows; first += TILE) {
         const int64_t count = rows - first < TILE ? rows - first : TILE;
-        int64_t largest[TILE] = {0}, hostile = 0;
-        double factor[TILE], sums[TILE] = {0};
+        round_some(x + first, rows, columns, count, centres, scales, entry_log2, least, exponents + first,
+                   squares ? squares + first : NULL);
+    }
+}
 
-        for (int64_t i = 0; i < columns; i++) {
-            double *restrict entry = x + i * rows + first;
-            if (centres)
-                for (int64_t j = 0; j < count; j++)
-                    entry[j] -= centres[i];
-            if (scales)
-                for (int64_t j = 0; j < count; j++)
-                    entry[j] *= scales[i];
-            for (int64_t j = 0; j < count; j++) {
-                const int64_t own = magnitude(entry[j]);
-                largest[j] = own > largest[j] ? own : largest[j];
-            }
-        }
-        for (int64_t j = 0; j < count; j++)
-            hostile |= (largest[j] < lowest) | (largest[j] >= infinite);
-        for (int64_t j = 0; hostile && j < count; j++)
-            if (largest[j] < lowest || largest[j] >= infinite) {
-                largest[j] = one;
-                for (int64_t i = 0; i < columns; i++)
-                    x[i * rows + first + j] = 0.0;
-            }
-        for (int64_t j = 0; j < count; j++) {
-            const int64_t biased = largest[j] >> 52;
-            factor[j] = power_of_two(2045 + entry_log2 - biased);
-            exponents[first + j] = biased - 1022 - entry_log2;
-        }
-        for (int64_t i = 0; i < columns; i++) {
-            double *restrict entry = x + i * rows + first;
-            for (int64_t j = 0; j < count; j++) {
-                const double rounded = rint(entry[j] * factor[j]);
-                entry[j] = rounded;
-                sums[j] += rounded * rounded;
-            }
-        }
-        if (squares)
-            memcpy(squares + first, sums, (size_t)count * sizeof *sums);
+/* Some of the rows, `columns` of which are given. */
+INLINED struct rows part_of(struct rows rows, int64_t first, int64_t most)
+{
+    const int64_t left = rows.count - first;
+    rows.first += first * rows.down;
+    rows.count = left > most ? most : left > 0 ? left : 0;
+    return rows;
+}
+
+/* Copy numbers: for as few as these, memcpy takes longer. */
+INLINED void copy(const double *from, double *restrict to, int64_t count)
+{
+    for (; count >= SIDE_BY_SIDE; count -= SIDE_BY_SIDE, from += SIDE_BY_SIDE, to += SIDE_BY_SIDE)
+        for (int64_t k = 0; k < SIDE_BY_SIDE; k++)
+            to[k] = from[k];
+    for (int64_t k = 0; k < count; k++)
+        to[k] = from[k];
+}
+
+/* Copy rows to a tile, where one column of theirs lies after another. */
+INLINED void copy_to_tile(struct rows rows, double *restrict tile)
+{
+    int64_t j = 0;
+
+    if (rows.down == 1) {
+        for (int64_t i = 0; i < rows.columns; i++)
+            copy(rows.first + rows.across * i, tile + TILE * i, rows.count);
+        return;
+    }
+    for (; j + SIDE_BY_SIDE <= rows.count; j += SIDE_BY_SIDE) {
+        const double *entry = rows.first + rows.down * j;
+        double *restrict target = tile + j;
+
+        for (int64_t i = 0; i < rows.columns; i++, entry += rows.across, target += TILE)
+            for (int64_t k = 0; k < SIDE_BY_SIDE; k++)
+                target[k] = entry[rows.down * k];
+    }
+    for (; j < rows.count; j++)
+        for (int64_t i = 0; i < rows.columns; i++)
+            tile[TILE * i + j] = rows.first[rows.down * j + rows.across * i];
+}
+
+/* Round rows, apply a lower triangular map to them, and round again, a tile at a time. Columns beyond those given are
+   1. `scratch` has room for 2 TILE (columns + GROUP) + 8 numbers. */
+EXPORTED FOR_EVERY_PROCESSOR void dpcov_map_rows_2(
+    const double *source, int64_t down, int64_t across, int64_t given, double *x, int64_t columns, int64_t count,
+    const double *restrict centres, const double *restrict scales, int64_t entry_log2, double least,
+    const double *restrict coefficients, const int64_t *restrict begin, int64_t image_log2,
+    double *restrict scratch, int64_t *restrict exponents, double *restrict squares)
+{
+    apply_map_function *const apply_map = dpcov_apply_map();
+    const struct rows rows = {source, down, across, given, count};
+    /* From the beginning of a cache line on. */
+    double *const tile = scratch + (-((uintptr_t)scratch / sizeof *scratch) & 7);
+    double *const images = tile + TILE * columns;
+
+    for (int64_t first = 0; apply_map && first < count; first += TILE) {
+        const struct rows some = part_of(rows, first, TILE);
+        int64_t own[TILE];
+
+        copy_to_tile(some, tile);
+        for (int64_t i = given; i < columns; i++)
+            for (int64_t j = 0; j < some.count; j++)
+                tile[TILE * i + j] = 1.0;
+        round_some(tile, TILE, columns, some.count, centres, scales, entry_log2, least, own, NULL);
+        apply_map(coefficients, begin, tile, images, columns, part_of(rows, first + TILE, TILE));
+        round_some(images, TILE, columns, some.count, NULL, NULL, image_log2, 1.0, exponents + first,
+                   squares + first);
+        for (int64_t j = 0; j < some.count; j++)
+            exponents[first + j] += own[j];
+        for (int64_t i = 0; i < columns; i++)
+            copy(images + TILE * i, x + count * i + first, some.count);
     }
 }
 
 /* Multiply each row by its factor, round it, and leave its squared norm. */
-EXPORTED FOR_EVERY_PROCESSOR void dpcov_scale_rows_1(
+EXPORTED FOR_EVERY_PROCESSOR void dpcov_scale_rows_2(
     double *restrict x, int64_t columns, int64_t rows, const double *restrict factors, double *restrict squares)
 {
     for (int64_t first = 0; first < rows; first += TILE) {

@@ -1,23 +1,55 @@
-"""Passes over a block of rows: to integers of bounded size, and by a factor to the lattice.
+"""Passes over a block of rows: to integers of bounded size, through a map, to the lattice, to a Gram matrix.
 
-In numpy, which is the reference, and compiled (``passes.c``) where the package was built with a C compiler:
-the same operations on every number, so the same bits, in fewer passes over memory. The proof note is
-``lattice.md``.
+In numpy and BLAS: the reference, for ``compiled_passes.py`` as well. The proof note is ``lattice.md``.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_LIBRARY = Path(__file__).with_name("_passes.so")
-_POINTER, _LENGTH, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+from dpcov.core.exact_blas import add_gram, apply_triangular
+
+Block = NDArray[np.float64] | Sequence[NDArray[np.generic]]
+"""Some rows, one table column after another: shape (columns, rows), or a sequence of columns."""
+
+_TILE_ENTRIES = 1 << 15
+_LEAST_TILE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """How rows become mapped integers: what is subtracted, multiplied and rounded, and the map.
+
+    Attributes
+    ----------
+    coefficients : ndarray of float64, shape (d, d), Fortran order
+        Lower triangular integers.
+    centres, scales : ndarray of float64, shape (d,), optional
+        Subtracted from the columns, and what these are multiplied by then.
+    least : float
+        Rows without an entry as large become zero.
+    norms_log2 : tuple of int
+        Binary logarithms of how long the integers are at most before the map, and after.
+    """
+
+    coefficients: NDArray[np.float64]
+    centres: NDArray[np.float64] | None
+    scales: NDArray[np.float64] | None
+    least: float
+    norms_log2: tuple[int, int]
+
+
+Mapper = Callable[[Block, NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
+"""Fills x with the mapped integers of a block, and an array with their squared norms; returns the exponents.
+
+Where x has one column more than the block, it is 1.
+"""
 
 
 def entry_bits(d: int, norm_log2: int) -> int:
@@ -54,6 +86,21 @@ def round_rows(
 class NumpyPasses:
     """The passes of a block with one column of the table after another: the reference."""
 
+    def mapper(self, steps: Steps) -> Mapper:
+        """Return what takes blocks of rows through these steps, one after another."""
+        return partial(self._map_rows, steps)
+
+    def _map_rows(
+        self, steps: Steps, block: Block, x: NDArray[np.float64], squares: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        own = copy_rows(block, x)
+        x[own:] = 1.0
+        before, after = steps.norms_log2
+        exponents = self.round_rows(x, before, steps.least, centres=steps.centres, scales=steps.scales)
+        apply_triangular(steps.coefficients, x)
+        exponents += self.round_rows(x, after, 1.0, squares=squares)
+        return exponents
+
     def round_rows(
         self,
         x: NDArray[np.float64],
@@ -80,97 +127,20 @@ class NumpyPasses:
         squares: NDArray[np.float64] = np.einsum("ij,ij->j", x, x)
         return squares
 
-
-class CompiledPasses(NumpyPasses):
-    """The same passes by a compiled library.
-
-    A foreign call releases the interpreter's lock, so blocks run in parallel.
-    """
-
-    def __init__(self, library: Path) -> None:
-        functions = ctypes.CDLL(str(library))
-        self._round, self._scale = functions.dpcov_round_rows_1, functions.dpcov_scale_rows_1
-        block: list[Any] = [_POINTER, _LENGTH, _LENGTH]
-        self._round.argtypes = [*block, _POINTER, _POINTER, _LENGTH, _NUMBER, _POINTER, _POINTER]
-        self._scale.argtypes = [*block, _POINTER, _POINTER]
-        self._round.restype = self._scale.restype = None
-
-    def round_rows(
-        self,
-        x: NDArray[np.float64],
-        norm_log2: int,
-        least: float,
-        *,
-        centres: NDArray[np.float64] | None = None,
-        scales: NDArray[np.float64] | None = None,
-        squares: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.int64]:
-        """Do the same, compiled."""
-        columns, rows = x.shape
-        exponents = np.empty(rows, dtype=np.int64)
-        self._round(
-            _address(x, columns * rows, changed=True),
-            columns,
-            rows,
-            _address(centres, columns),
-            _address(scales, columns),
-            entry_bits(columns, norm_log2),
-            least,
-            exponents.ctypes.data,
-            _address(squares, rows, changed=True),
-        )
-        return exponents
-
-    def scale_rows(self, x: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Do the same, compiled."""
-        columns, rows = x.shape
-        squares = np.empty(rows)
-        self._scale(
-            _address(x, columns * rows, changed=True),
-            columns,
-            rows,
-            _address(factors, rows),
-            squares.ctypes.data,
-        )
-        return squares
+    def add_gram(self, total: NDArray[np.float64], x: NDArray[np.float64]) -> None:
+        """Add ``x @ x.T`` to the upper triangle of `total`, perhaps to the lower."""
+        add_gram(total, x)
 
 
-def _address(array: NDArray[np.float64] | None, length: int, *, changed: bool = False) -> int | None:
-    """Return where so many numbers lie one after another, or None for no array."""
-    if array is None:
-        return None
-    whole = array.flags.c_contiguous and array.flags.aligned and (array.flags.writeable or not changed)
-    if array.dtype != np.float64 or array.size != length or not whole:
-        raise ValueError("compiled passes need whole arrays of float64.")
-    return int(array.ctypes.data)
-
-
-@lru_cache(maxsize=1)
-def fastest_passes() -> NumpyPasses:
-    """Return the compiled passes; those of numpy where they were not built, or differ from these in a bit."""
-    try:
-        compiled = CompiledPasses(_LIBRARY)
-    except (OSError, AttributeError):
-        return NumpyPasses()
-    return compiled if _make_the_same(compiled) else NumpyPasses()
-
-
-def _make_the_same(compiled: CompiledPasses) -> bool:
-    """Whether a block with all kinds of rows becomes what numpy makes of it."""
-    entries = np.arange(1.0, 1001.0).reshape(5, 200)
-    block = np.ldexp(np.sin(entries), (entries % 37).astype(np.int64) * 50 - 925)
-    block[0, 10:20] = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, -1e308, 1e-300, 5e-324, 0.5]
-    block[:, 100:110] = 0.0
-    block[:, 40:70] = np.rint(1e3 * np.sin(entries[:, 40:70])) + 0.5
-    with np.errstate(all="ignore"):
-        return _made_of(block, compiled) == _made_of(block, NumpyPasses())
-
-
-def _made_of(block: NDArray[np.float64], passes: NumpyPasses) -> list[bytes]:
-    made, numbers = [], np.arange(1.0, 1.0 + len(block))
-    for centres, scales in ((None, None), (numbers, 2.0**numbers)):
-        x, squares = block.copy(), np.empty(block.shape[1])
-        exponents = passes.round_rows(x, 26, 1e-280, centres=centres, scales=scales, squares=squares)
-        made += [x.tobytes(), exponents.tobytes(), squares.tobytes()]
-        made += [passes.scale_rows(x, np.geomspace(1e-9, 1.0, len(squares))).tobytes(), x.tobytes()]
-    return made
+def copy_rows(block: Block, x: NDArray[np.float64]) -> int:
+    """Copy the columns of a block to the first ones of x; return how many these are."""
+    given = len(block)
+    if not isinstance(block, np.ndarray):
+        for target, column in zip(x[:given], block, strict=True):
+            np.copyto(target, column, casting="unsafe")
+        return given
+    # In tiles: a row-major table is then read once from memory, not once a column.
+    tile = max(_LEAST_TILE, _TILE_ENTRIES // len(x))
+    for first in range(0, x.shape[1], tile):
+        np.copyto(x[:given, first : first + tile], block[:, first : first + tile], casting="unsafe")
+    return given

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.lattice import Block
+from dpcov.core.passes import Block
 from dpcov.core.units import Units
 
 Report = Callable[[int], None]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.budget import Number
+from dpcov.core.compiled_passes import fastest_passes
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError, ExactnessError
-from dpcov.core.exact_blas import add_gram
 from dpcov.core.lattice import Lattice, LatticeMap, MappedRows, times_power
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.joint import MappedWorker
@@ -272,7 +272,7 @@ class GramSum:
     """The Gram matrix of blocks of integer rows: in float64 while that is exact, in int64 beyond."""
 
     def __init__(self, n_columns: int, exact_rows: int) -> None:
-        self._exact_rows = exact_rows
+        self._exact_rows, self._passes = exact_rows, fastest_passes()
         self._total = np.zeros((n_columns, n_columns), dtype=np.int64)
         self._partial = np.zeros((n_columns, n_columns))
         self._trace, self._rows = 0.0, 0
@@ -288,7 +288,7 @@ class GramSum:
             if self._rows + len(part) > self._exact_rows:
                 self._move()
             start, row = row, int(ends[first + len(part) - 1])
-            add_gram(self._partial, values[:, start:row])
+            self._passes.add_gram(self._partial, values[:, start:row])
             self._trace += float(part.sum())
             self._rows += len(part)
 

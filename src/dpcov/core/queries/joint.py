@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.core.lattice import Block, MappedRows
+from dpcov.core.lattice import MappedRows
+from dpcov.core.passes import Block
 from dpcov.core.tasks import RowTask, RowWorker
 from dpcov.core.units import Units
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core.entropy import BitSource
-from dpcov.core.lattice import Block
+from dpcov.core.passes import Block
 from dpcov.core.tasks import RowTask, RowWorker
 from dpcov.core.units import Units
 

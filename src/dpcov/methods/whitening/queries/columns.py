@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError, BitSource, Charge, Query
-from dpcov.core.lattice import ENTRY_NORM_LOG2, IMAGE_NORM_LOG2, LEAST_EXPONENT, Block, LatticeMap
-from dpcov.core.passes import round_rows
+from dpcov.core.lattice import ENTRY_NORM_LOG2, IMAGE_NORM_LOG2, LEAST_EXPONENT, LatticeMap
+from dpcov.core.passes import Block, round_rows
 from dpcov.core.queries.gram import GramTask
 from dpcov.core.queries.histogram import LogNormTask
 from dpcov.core.queries.joint import JointTask, MappedWorker

@@ -1,0 +1,89 @@
+/* Products of integer matrices, whose partial sums stay below 2^53: they are exact in any order, whether a product
+   is fused with a sum or not (lattice.md, "Compiled products"). So they are added up in vectors, as is fastest.
+
+   A block holds one column of the table after another, as in passes.c. Coefficients come in groups of coordinates:
+   the first of all columns, the coordinates of the group one after another, then the next. */
+
+#include <string.h>
+
+#include "products.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+#if defined(__GNUC__) && defined(__x86_64__)
+
+/* Columns of which a cache holds a panel of rows, and a band of others beside them. */
+#define BAND 64
+#define PANEL 512
+
+/* Bring one of so many parts of the rows to the cache, while there is other work to do. Inlined always: some compilers
+   leave out calls of functions that do nothing else. */
+static inline __attribute__((always_inline)) void bring_near(struct rows rows, int64_t part, int64_t parts)
+{
+    const int64_t pieces = rows.down == 1 ? rows.columns : rows.count;
+    const int64_t apart = rows.down == 1 ? rows.across : rows.down;
+    const int64_t numbers = rows.down == 1 ? rows.count : rows.across == 1 ? rows.columns : 0;
+
+    for (int64_t piece = part * pieces / parts; piece < (part + 1) * pieces / parts; piece++)
+        for (int64_t at = 0; at < numbers; at += 8)
+            __builtin_prefetch(rows.first + piece * apart + at, 0, 2);
+}
+
+#define JOINED(name, number) name##number
+#define CONCATENATED(name, number) JOINED(name, number)
+
+#define LANES 8
+#define BESIDE 4
+#define TARGET __attribute__((target("avx512f")))
+#include "products_of_lanes.h"
+
+#define LANES 4
+#define BESIDE 2
+#define TARGET __attribute__((target("avx2,fma")))
+#include "products_of_lanes.h"
+
+static int lanes(void)
+{
+    if (__builtin_cpu_supports("avx512f"))
+        return 8;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 4 : 0;
+}
+
+/* Up to how many columns this is no slower than a good BLAS (docs/scale.md); none if it was not measured. */
+EXPORTED int64_t dpcov_most_columns_2(void)
+{
+    return lanes() == 8 ? MOST_COLUMNS : lanes() == 4 ? 64 : 0;
+}
+
+apply_map_function *dpcov_apply_map(void)
+{
+    return lanes() == 8 ? apply_map_8 : lanes() == 4 ? apply_map_4 : 0;
+}
+
+/* Add the Gram matrix of a block, whose columns are `stride` numbers apart, to the upper triangle of `total`. */
+EXPORTED void dpcov_add_gram_2(double *total, const double *x, int64_t columns, int64_t rows, int64_t stride)
+{
+    if (lanes() == 8)
+        add_gram_8(total, x, columns, rows, stride);
+    else if (lanes() == 4)
+        add_gram_4(total, x, columns, rows, stride);
+}
+
+#else
+
+EXPORTED int64_t dpcov_most_columns_2(void)
+{
+    return 0;
+}
+
+apply_map_function *dpcov_apply_map(void)
+{
+    return 0;
+}
+
+EXPORTED void dpcov_add_gram_2(double *total, const double *x, int64_t columns, int64_t rows, int64_t stride)
+{
+    (void)total, (void)x, (void)columns, (void)rows, (void)stride;
+}
+
+#endif
