@@ -227,8 +227,8 @@ _METHODS: dict[str, tuple[Case, ...]] = {
 
 _FUNCTIONS: dict[str, tuple[Case, ...]] = {
     "dpcov.second_moment": (
-        Case("second moment", _matrix_of(dpcov.second_moment), EAST, NORTH, GDP, METHOD_RUNS, COMMON,
-             "far row turned"),
+        Case("second moment", _matrix_of(dpcov.second_moment), swapped(UNIT_ROWS, [FAR, 0]),
+             swapped(UNIT_ROWS, [0, FAR]), GDP, METHOD_RUNS, COMMON, "far row among 40 turned"),
     ),
     "dpcov.covariance": (
         Case("covariance", _matrix_of(dpcov.covariance), BALANCED, swapped(BALANCED, [0, 1]), GDP,
@@ -252,11 +252,12 @@ _FUNCTIONS: dict[str, tuple[Case, ...]] = {
     "dpcov.subsamplability": (
         Case("subsamplability",
              _parameter(dpcov.subsamplability, "score", m=1, epsilon=EPSILON, delta=DELTA, radius=1.0),
-             ones(6), swapped(ones(6), [0.1]), APPROXIMATE, QUERY_RUNS, COMMON, "one of 6 equal rows"),
+             ones(44), swapped(ones(44), [0.1]), APPROXIMATE, QUERY_RUNS, COMMON, "one of 44 equal rows"),
     ),
     "dpcov release": (
-        Case("command line", _command("--rho", "1", "--method", "gaussian", "--option", "radius=1"), EAST,
-             NORTH, GDP, FEW_RUNS, _STRONG, "far row turned"),
+        Case("command line", _command("--rho", "1", "--method", "gaussian", "--option", "radius=1"),
+             swapped(UNIT_ROWS, [FAR, 0]), swapped(UNIT_ROWS, [0, FAR]), GDP, FEW_RUNS, _STRONG,
+             "far row among 40 turned"),
         *_answers_of_the_default("command line", _command("--rho", "1")),
     ),
 }  # fmt: skip

@@ -85,3 +85,10 @@ def test_the_judge_finds_a_probability_that_only_one_neighbour_has() -> None:
     other[::10] = 1.0
     assert judge(one, other, Claim(epsilon=CASES["gram"].claim.rho)).exceeded
     assert not judge(one, one, Claim(epsilon=CASES["gram"].claim.rho)).exceeded
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_program_answers(name: str) -> None:
+    # One that always refuses would keep every claim. A search for m is over at its first step on most tables.
+    answers = {tuple(CASES[name].program(CASES[name].one)) for _ in range(40 if "search" in name else 6)}
+    assert len(answers) > 1
