@@ -101,9 +101,9 @@ def _ask(rows: Array, constant: bool = False) -> Curator:  # noqa: FBT001, FBT00
     return Curator(ArraySource(rows, threads=1), budget, fresh_bits(), constant=constant)
 
 
-def _gram(clipping: Clipping, every: int = 1, rho: Fraction = RHO) -> Program:
+def _gram(clipping: Clipping, every: int = 1, rho: Fraction = RHO, *, coarse: bool = False) -> Program:
     def program(rows: Array) -> list[float]:
-        return _entries(_ask(rows).ask(Gram(clipping, rho, purpose="audit", every=every)))
+        return _entries(_ask(rows).ask(Gram(clipping, rho, purpose="audit", every=every, coarse=coarse)))
 
     return program
 
@@ -296,6 +296,8 @@ QUERIES: dict[str, tuple[Case, ...]] = {
              (*COMMON, "no sqrt 2", "no clipping", "one release too few"), "far row turned"),
         Case("gram, outlier", _gram(_SHRINK), EAST, ZEROS, GDP, QUERY_RUNS,
              ("half the noise", "no clipping")),
+        Case("gram, coarse", _gram(_SHRINK, coarse=True), EAST, NORTH, GDP, QUERY_RUNS,
+             ("half the noise", "no sqrt 2"), "far row turned"),
         Case("gram, duplicates", _gram(_SHRINK), TWINS, swapped(TWINS, [0, 1]), GDP, QUERY_RUNS,
              ("half the noise",), "one of 20 equal rows turned"),
         Case("gram, least direction", _gram(_SHRINK), THIN, swapped(THIN, [0, FAR]), GDP, QUERY_RUNS,

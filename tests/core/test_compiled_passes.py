@@ -145,9 +145,36 @@ def test_gram_matrices_are_exact(d: int, compiled: CompiledPasses) -> None:
     x[:, 3:1534] = block
     for first, last in ((0, 1531), (0, 0), (5, 6), (1, 513), (2, 1026), (8, 1528)):
         total = np.full((d, d), 3.0)
-        compiled.add_gram(total, x[:, 3 + first : 3 + last])
-        exact = block[:, first:last].astype(object) @ block[:, first:last].T.astype(object) + 3
+        compiled.add_gram(total, x[:, 3 + first : 3 + last], 2**43)
+        exact = block[:, first:last].astype(np.int64) @ block[:, first:last].T.astype(np.int64) + 3
         assert (np.triu(total.astype(np.int64)) == np.triu(exact)).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("d", [*SIZES, 12, 200])
+def test_gram_matrices_of_short_integers_are_exact(d: int, compiled: CompiledPasses) -> None:
+    rng, longest = np.random.default_rng(d), 4095
+    block = np.rint(longest / np.sqrt(d) * rng.uniform(-1, 1, size=(d, 3100)))
+    # As long as rows may be, all along one column or between two of them: no sum in 32 bits may be larger.
+    block[:, 1000:] = 0.0
+    block[d // 2, 1000:] = -longest
+    for first, last in ((0, 3100), (0, 0), (5, 6), (1, 1025), (2, 2050), (999, 3000)):
+        x = np.empty((d, 3103))
+        x[:, 3:] = block
+        total = np.full((d, d), 3.0)
+        compiled.add_gram(total, x[:, 3 + first : 3 + last], longest**2)
+        exact = block[:, first:last].astype(np.int64) @ block[:, first:last].T.astype(np.int64) + 3
+        assert (np.triu(total.astype(np.int64)) == np.triu(exact)).all()
+
+
+@needs_compiler
+def test_short_integers_are_used_for_short_rows_alone(compiled: CompiledPasses) -> None:
+    # An entry of 16 bits does not fit: the sum that comes out tells which product was used.
+    x, square = np.full((2, 40), 2.0**15), 2.0**30 * 40
+    for largest, exact in ((4095**2, not compiled.most_columns), (4095**2 + 1, True), (2**40, True)):
+        total = np.zeros((2, 2))
+        compiled.add_gram(total, x, largest)
+        assert (total[0, 0] == square) == exact
 
 
 @needs_compiler
@@ -178,7 +205,8 @@ def test_gram_matrices_are_exact(d: int, compiled: CompiledPasses) -> None:
         ("passes.c", "entry += rows.across", "entry += 1"),
         ("passes.c", "exponents[first + j] += own[j]", "exponents[first + j] -= own[j]"),
         ("passes.c", "x + count * i + first, some", "x + count * i, some"),
-        ("products_of_lanes.h", "sums[i][1] += own", "sums[i][1] -= own"),
+        ("products_of_lanes.h", "sums[i][b] += own", "sums[i][b] -= own"),
+        ("products_of_lanes.h", "row += BESIDE * LANES", "row += 2 * BESIDE * LANES"),
         ("products_of_lanes.h", "int64_t k = begin[group]", "int64_t k = begin[group] + 1"),
         ("products_of_lanes.h", "first + GROUP < columns ? first + GROUP : columns", "first + 1"),
         ("products_of_lanes.h", "(first + i) * TILE + row", "first * TILE + row"),
@@ -189,6 +217,11 @@ def test_gram_matrices_are_exact(d: int, compiled: CompiledPasses) -> None:
         ("products_of_lanes.h", "k < i + GROUP &&", "k < i &&"),
         ("products_of_lanes.h", "x + i * stride", "x + i * rows"),
         ("products_of_lanes.h", "double parts[LANES]", "float parts[2 * LANES]"),
+        ("products_of_lanes.h", "ADD_PAIRS(own[a], other[b])", "ADD_PAIRS(own[a], own[b])"),
+        ("products_of_lanes.h", "lane < 2 * LANES", "lane < LANES"),
+        ("products_of_lanes.h", "row += 4 * LANES", "row += 8 * LANES"),
+        ("products_of_lanes.h", "memset(target + count, 0", "memset(target + count, 1"),
+        ("products_of_lanes.h", "(int16_t)(int32_t)column[row]", "(int8_t)(int32_t)column[row]"),
     ],
 )
 @pytest.mark.usefixtures("fresh")
@@ -242,9 +275,9 @@ def test_arrays_in_pieces_are_refused(compiled: CompiledPasses) -> None:
         with pytest.raises(ValueError, match="whole arrays of float64"):
             mapper(block, block.copy(), np.ones(5))
         with pytest.raises(ValueError, match="one row after another"):
-            compiled.add_gram(np.zeros((4, 4)), block[:, ::2])
+            compiled.add_gram(np.zeros((4, 4)), block[:, ::2], 9)
         with pytest.raises(ValueError, match="whole arrays of float64"):
-            compiled.add_gram(np.zeros((5, 5)), block)
+            compiled.add_gram(np.zeros((5, 5)), block, 9)
 
 
 @needs_compiler

@@ -51,7 +51,29 @@ def test_the_grid_keeps_blocks_and_sums_exact(n_rows: int, n_columns: int) -> No
     assert n_rows * lattice.bound**2 <= 2**61
     assert lattice.exact_rows >= 2**13
     # Rounding d entries moves a norm by at most sqrt(d) / 2; float factors by less than 1.
-    assert lattice.clip + math.sqrt(n_columns) / 2 + 1 <= lattice.bound
+    coarse = lattice.coarse()
+    for grid in (lattice, coarse):
+        assert grid.clip + math.sqrt(n_columns) / 2 + 1 <= grid.bound
+    assert coarse.exact_rows * coarse.bound**2 <= 2**53
+    assert n_rows * coarse.bound**2 <= 2**61
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "longest_unit", "bound"),
+    [
+        (1000, 50, 1, 4095),
+        (1000, 5000, 1, 4095),
+        (1000, 7000, 1, 2**20),
+        (1000, 2, 2**20, 2**20),
+        (10**12, 2, 1, 1518),
+    ],
+)
+def test_the_coarse_grid_is_taken_where_it_takes_little_off_the_radius(
+    n_rows: int, n_columns: int, longest_unit: int, bound: int
+) -> None:
+    coarse = Lattice.for_table(n_rows, n_columns, longest_unit).coarse()
+    assert coarse.bound == bound
+    assert bound > 4095 or coarse.clip >= 0.99 * coarse.bound or n_rows == 10**12
 
 
 @given(

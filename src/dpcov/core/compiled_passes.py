@@ -20,6 +20,8 @@ _LIBRARY = Path(__file__).with_name("_passes.so")
 _POINTER, _LENGTH, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 # As in products.h: rows that are mapped together, and coordinates whose sums are added up together.
 _TILE, _GROUP = 64, 4
+# As in products.c: short integers lie together for so many rows, which are no longer than the second.
+_SHORT_PANEL, _LONGEST_SHORT = 1024, (1 << 12) - 1
 
 
 class CompiledPasses(NumpyPasses):
@@ -31,6 +33,7 @@ class CompiledPasses(NumpyPasses):
     def __init__(self, library: Path) -> None:
         functions = ctypes.CDLL(str(library))
         self._map, self._add = functions.dpcov_map_rows_2, functions.dpcov_add_gram_2
+        self._add_short = functions.dpcov_add_short_gram_2
         self._round, self._scale = functions.dpcov_round_rows_2, functions.dpcov_scale_rows_2
         block: list[Any] = [_POINTER, _LENGTH, _LENGTH]
         rounding: list[Any] = [_POINTER, _POINTER, _LENGTH, _NUMBER]
@@ -39,7 +42,8 @@ class CompiledPasses(NumpyPasses):
         self._round.argtypes = [*block, *rounding, _POINTER, _POINTER]
         self._scale.argtypes = [*block, _POINTER, _POINTER]
         self._add.argtypes = [_POINTER, *block, _LENGTH]
-        for function in (self._map, self._round, self._scale, self._add):
+        self._add_short.argtypes = [*self._add.argtypes, _POINTER]
+        for function in (self._map, self._round, self._scale, self._add, self._add_short):
             function.restype = None
         functions.dpcov_most_columns_2.restype = _LENGTH
         self.most_columns = int(functions.dpcov_most_columns_2())
@@ -90,16 +94,21 @@ class CompiledPasses(NumpyPasses):
         )
         return squares
 
-    def add_gram(self, total: NDArray[np.float64], x: NDArray[np.float64]) -> None:
-        """Do the same, compiled."""
+    def add_gram(self, total: NDArray[np.float64], x: NDArray[np.float64], largest_square: int) -> None:
+        """Do the same, compiled: short rows as short integers."""
         columns, rows = x.shape
         if columns > self.most_columns or not rows:
-            super().add_gram(total, x)
+            super().add_gram(total, x, largest_square)
             return
         if x.dtype != np.float64 or x.strides[1] != 8 or x.strides[0] % 8:
             raise ValueError("compiled passes need float64, one row after another.")
         sums = _address(total, columns * columns, changed=True)
-        self._add(sums, x.ctypes.data, columns, rows, x.strides[0] // 8)
+        asked = (sums, x.ctypes.data, columns, rows, x.strides[0] // 8)
+        if largest_square > _LONGEST_SHORT**2:
+            self._add(*asked)
+            return
+        room = np.empty(_SHORT_PANEL * (columns + _GROUP) + 32, dtype=np.int16)
+        self._add_short(*asked, room.ctypes.data)
 
 
 class _CompiledMapper:
@@ -217,7 +226,8 @@ def _products_of(
         # A product may be -0, which is no other number.
         made += [(x + 0.0).tobytes(), exponents.tobytes(), squares.tobytes()]
         np.rint(np.multiply(x, 2.0**-2, out=x), out=x)
-        for part in (x[:, :187], x[:, 187:]):
-            passes.add_gram(total, part)
+        short = np.tile(np.rint(x * 2.0**-13), 6)
+        for part, norm_log2 in ((x[:, :187], 24), (x[:, 187:], 24), (short[:, 1:], 11)):
+            passes.add_gram(total, part, 4**norm_log2)
         made.append(np.triu(total).tobytes())
     return made

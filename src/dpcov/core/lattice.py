@@ -33,6 +33,9 @@ ENTRY_NORM_LOG2 = 27
 IMAGE_NORM_LOG2 = 26
 MAP_NORM_LOG2 = 26
 _LARGEST_BOUND = 1 << 20
+_COARSE_BOUND = (1 << 12) - 1
+# What rounding takes off the radius on the coarse grid is a hundredth at most.
+_COARSE_MARGIN = _COARSE_BOUND // 100
 _SUM_LIMIT = 1 << 61
 LEAST_EXPONENT = -960
 GREATEST_COLUMN_EXPONENT = 900
@@ -67,6 +70,13 @@ class Lattice:
         if clip < bound // 2:
             raise ArgumentError(f"{n_rows} rows of {n_columns} columns are too large for 64-bit sums.")
         return cls(bound, clip, LARGEST_EXACT // (bound * bound))
+
+    def coarse(self) -> Lattice:
+        """Return a grid whose integers have 12 bits, or this one if the table has too many columns for it."""
+        margin = self.bound - self.clip
+        if margin > _COARSE_MARGIN or self.bound <= _COARSE_BOUND:
+            return self
+        return Lattice(_COARSE_BOUND, _COARSE_BOUND - margin, LARGEST_EXACT // _COARSE_BOUND**2)
 
 
 @dataclass(frozen=True, eq=False)

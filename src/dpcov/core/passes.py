@@ -127,8 +127,12 @@ class NumpyPasses:
         squares: NDArray[np.float64] = np.einsum("ij,ij->j", x, x)
         return squares
 
-    def add_gram(self, total: NDArray[np.float64], x: NDArray[np.float64]) -> None:
-        """Add ``x @ x.T`` to the upper triangle of `total`, perhaps to the lower."""
+    def add_gram(self, total: NDArray[np.float64], x: NDArray[np.float64], largest_square: int) -> None:
+        """Add ``x @ x.T`` to the upper triangle of `total`, perhaps to the lower.
+
+        The squared norms of the rows, which are integers, are at most `largest_square`.
+        """
+        del largest_square
         add_gram(total, x)
 
 

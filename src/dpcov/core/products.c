@@ -11,10 +11,13 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 #if defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
 
 /* Columns of which a cache holds a panel of rows, and a band of others beside them. */
 #define BAND 64
 #define PANEL 512
+/* The same of short integers. */
+#define SHORT_PANEL 1024
 
 /* Bring one of so many parts of the rows to the cache, while there is other work to do. Inlined always: some compilers
    leave out calls of functions that do nothing else. */
@@ -34,17 +37,19 @@ static inline __attribute__((always_inline)) void bring_near(struct rows rows, i
 
 #define LANES 8
 #define BESIDE 4
-#define TARGET __attribute__((target("avx512f")))
+#define TARGET __attribute__((target("avx512f,avx512bw")))
+#define ADD_PAIRS(one, other) (pairs)_mm512_madd_epi16((__m512i)(one), (__m512i)(other))
 #include "products_of_lanes.h"
 
 #define LANES 4
 #define BESIDE 2
 #define TARGET __attribute__((target("avx2,fma")))
+#define ADD_PAIRS(one, other) (pairs)_mm256_madd_epi16((__m256i)(one), (__m256i)(other))
 #include "products_of_lanes.h"
 
 static int lanes(void)
 {
-    if (__builtin_cpu_supports("avx512f"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
         return 8;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 4 : 0;
 }
@@ -69,6 +74,19 @@ EXPORTED void dpcov_add_gram_2(double *total, const double *x, int64_t columns, 
         add_gram_4(total, x, columns, rows, stride);
 }
 
+/* The same of integer rows that are shorter than 2^12. There is room for SHORT_PANEL (columns + GROUP) + 32 short
+   integers. */
+EXPORTED void dpcov_add_short_gram_2(double *total, const double *x, int64_t columns, int64_t rows, int64_t stride,
+                                     int16_t *room)
+{
+    /* From the beginning of a cache line on. */
+    int16_t *const panel = room + (-((uintptr_t)room / sizeof *room) & 31);
+    if (lanes() == 8)
+        add_short_gram_8(total, x, columns, rows, stride, panel);
+    else if (lanes() == 4)
+        add_short_gram_4(total, x, columns, rows, stride, panel);
+}
+
 #else
 
 EXPORTED int64_t dpcov_most_columns_2(void)
@@ -84,6 +102,12 @@ apply_map_function *dpcov_apply_map(void)
 EXPORTED void dpcov_add_gram_2(double *total, const double *x, int64_t columns, int64_t rows, int64_t stride)
 {
     (void)total, (void)x, (void)columns, (void)rows, (void)stride;
+}
+
+EXPORTED void dpcov_add_short_gram_2(double *total, const double *x, int64_t columns, int64_t rows, int64_t stride,
+                                     int16_t *room)
+{
+    (void)total, (void)x, (void)columns, (void)rows, (void)stride, (void)room;
 }
 
 #endif

@@ -1,16 +1,23 @@
 /* Products of integer matrices in vectors of LANES numbers: products.c includes this once for every such kind of
-   processor, with TARGET, what the compiler is told of it, and BESIDE, how many columns its registers hold
-   beside a group of others. */
+   processor, with TARGET, what the compiler is told of it, BESIDE, how many columns its registers hold beside a
+   group of others, and ADD_PAIRS, its products of short integers, added up in pairs. */
 
 #define vector CONCATENATED(vector_, LANES)
 #define anywhere CONCATENATED(anywhere_, LANES)
 #define apply_map CONCATENATED(apply_map_, LANES)
 #define add_products CONCATENATED(add_products_, LANES)
 #define add_gram CONCATENATED(add_gram_, LANES)
+#define shorts CONCATENATED(shorts_, LANES)
+#define pairs CONCATENATED(pairs_, LANES)
+#define add_short_products CONCATENATED(add_short_products_, LANES)
+#define add_short_gram CONCATENATED(add_short_gram_, LANES)
 
 typedef double vector __attribute__((vector_size(8 * LANES), may_alias));
 /* The same, at any place in memory. */
 typedef double anywhere __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+/* As many bytes of short integers, and of the sums of pairs of their products. */
+typedef int16_t shorts __attribute__((vector_size(8 * LANES), may_alias));
+typedef int32_t pairs __attribute__((vector_size(8 * LANES), may_alias));
 
 /* The images of TILE rows under a lower triangular map: GROUP coordinates at a time, whose coefficients are zero
    before column `begin` of theirs. */
@@ -24,21 +31,17 @@ TARGET static void apply_map(const double *restrict coefficients, const int64_t 
         const double *own = coefficients + group * GROUP * columns;
         const int64_t first = group * GROUP, stop = first + GROUP < columns ? first + GROUP : columns;
         bring_near(next, group, groups);
-        for (int64_t row = 0; row < TILE; row += 2 * LANES) {
-            vector sums[GROUP][2] = {{{0}}};
+        for (int64_t row = 0; row < TILE; row += BESIDE * LANES) {
+            vector sums[GROUP][BESIDE] = {{{0}}};
             for (int64_t k = begin[group]; k < stop; k++) {
-                const double *entry = tile + k * TILE + row;
-                const vector one = *(const vector *)entry, other = *(const vector *)(entry + LANES);
-                for (int i = 0; i < GROUP; i++) {
-                    sums[i][0] += own[k * GROUP + i] * one;
-                    sums[i][1] += own[k * GROUP + i] * other;
-                }
+                const vector *entry = (const vector *)(tile + k * TILE + row);
+                for (int i = 0; i < GROUP; i++)
+                    for (int b = 0; b < BESIDE; b++)
+                        sums[i][b] += own[k * GROUP + i] * entry[b];
             }
-            for (int i = 0; i < GROUP; i++) {
-                double *image = images + (first + i) * TILE + row;
-                *(vector *)image = sums[i][0];
-                *(vector *)(image + LANES) = sums[i][1];
-            }
+            for (int i = 0; i < GROUP; i++)
+                for (int b = 0; b < BESIDE; b++)
+                    ((vector *)(images + (first + i) * TILE + row))[b] = sums[i][b];
         }
     }
 }
@@ -93,11 +96,65 @@ TARGET static void add_gram(double *restrict total, const double *restrict x, in
     }
 }
 
+/* The same of short integers, SHORT_PANEL rows of a column one after another. A sum in 32 bits is one of
+   SHORT_PANEL / (2 LANES) rows at most: of 128, whose products are below 2^24 each. */
+TARGET static inline void add_short_products(double *restrict total, int64_t columns,
+                                             const int16_t *restrict panel, int64_t i, int64_t k, int64_t rows)
+{
+    pairs sums[GROUP][BESIDE] = {{{0}}};
+    for (int64_t row = 0; row < rows; row += 4 * LANES) {
+        shorts own[GROUP], other[BESIDE];
+        for (int a = 0; a < GROUP; a++)
+            own[a] = *(const shorts *)(panel + (i + a) * SHORT_PANEL + row);
+        for (int b = 0; b < BESIDE; b++)
+            other[b] = *(const shorts *)(panel + (k + b) * SHORT_PANEL + row);
+        for (int a = 0; a < GROUP; a++)
+            for (int b = 0; b < BESIDE; b++)
+                sums[a][b] += ADD_PAIRS(own[a], other[b]);
+    }
+    for (int a = 0; a < GROUP; a++)
+        for (int b = 0; b < BESIDE; b++) {
+            int64_t sum = 0;
+            for (int lane = 0; lane < 2 * LANES; lane++)
+                sum += sums[a][b][lane];
+            if (i + a < columns && k + b <= i + a)
+                total[(k + b) * columns + i + a] += (double)sum;
+        }
+}
+
+/* The same of rows that are shorter than 2^12: as short integers, which `panel` has room for. */
+TARGET static void add_short_gram(double *restrict total, const double *restrict x, int64_t columns, int64_t rows,
+                                  int64_t stride, int16_t *restrict panel)
+{
+    memset(panel, 0, (size_t)(SHORT_PANEL * (columns + GROUP)) * sizeof *panel);
+    for (int64_t first = 0; first < rows; first += SHORT_PANEL) {
+        const int64_t count = rows - first < SHORT_PANEL ? rows - first : SHORT_PANEL;
+        const int64_t padded = (count + 4 * LANES - 1) / (4 * LANES) * (4 * LANES);
+        for (int64_t i = 0; i < columns; i++) {
+            const double *restrict column = x + i * stride + first;
+            int16_t *restrict target = panel + i * SHORT_PANEL;
+            for (int64_t row = 0; row < count; row++)
+                target[row] = (int16_t)(int32_t)column[row];
+            memset(target + count, 0, (size_t)(padded - count) * sizeof *panel);
+        }
+        for (int64_t band = 0; band < columns; band += BAND)
+            for (int64_t beside = 0; beside <= band; beside += BAND)
+                for (int64_t i = band; i < band + BAND && i < columns; i += GROUP)
+                    for (int64_t k = beside; k < beside + BAND && k < i + GROUP && k < columns; k += BESIDE)
+                        add_short_products(total, columns, panel, i, k, padded);
+    }
+}
+
 #undef vector
 #undef anywhere
 #undef apply_map
 #undef add_products
 #undef add_gram
+#undef shorts
+#undef pairs
+#undef add_short_products
+#undef add_short_gram
 #undef LANES
 #undef BESIDE
+#undef ADD_PAIRS
 #undef TARGET

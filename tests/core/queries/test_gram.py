@@ -16,6 +16,8 @@ from dpcov.core import Budget, Curator, ExactnessError, PrivacyCost, SeededBits
 from dpcov.core.exact_blas import add_gram, check_blas
 from dpcov.core.lattice import Lattice, LatticeMap
 from dpcov.core.queries.gram import Clipping, Gram, GramSum, GramTask, NoisyGram, Rule
+from dpcov.core.query import Table
+from dpcov.core.tasks import RowTask
 from dpcov.core.units import Units
 from dpcov.maps import integer_map
 from dpcov.sources import ArraySource
@@ -41,11 +43,11 @@ def clippings(d: int) -> list[Clipping]:
     ]
 
 
-def scan(rows: NDArray[np.float64], task: GramTask, threads: int = 1) -> NDArray[np.int64]:
+def scan(rows: NDArray[np.float64], task: RowTask, threads: int = 1) -> NDArray[np.int64]:
     return ArraySource(rows, threads=threads).scan(task)
 
 
-def scan_in_blocks(rows: NDArray[np.float64], task: GramTask, length: int) -> NDArray[np.int64]:
+def scan_in_blocks(rows: NDArray[np.float64], task: RowTask, length: int) -> NDArray[np.int64]:
     worker = task.worker()
     for first in range(0, len(rows), length):
         worker.add(rows[first : first + length].T, first)
@@ -74,6 +76,57 @@ def test_the_gram_keeps_its_bits_whatever_the_order_blocks_threads_and_layout(cl
     for length in (1, 2, 3):
         assert (scan_in_blocks(rows[:300], task, length) == scan(rows[:300], task)).all()
     assert (scan(rows[:, ::-1][:, ::-1], pickle.loads(pickle.dumps(task))) == expected).all()  # noqa: S301
+
+
+@pytest.mark.parametrize("clipping", clippings(4), ids=["clip", "drop", "direction", "tail"])
+def test_on_the_coarse_grid_the_gram_is_what_python_integers_give(clipping: Clipping) -> None:
+    rows = table(n_rows=1500, d=4)
+    size = Table.of_size(len(rows), 4, constant=False)
+    task = Gram(clipping, 1, "", coarse=True).task(size, SeededBits(np.random.default_rng(0)))
+    coarse = Lattice.for_table(len(rows), 4).coarse()
+    assert scan(rows, task).tolist() == reference.gram(rows, clipping, coarse)
+    assert scan_in_blocks(rows, task, 17).tolist() == scan(rows, task, threads=2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "rho", "every", "hidden"),
+    [
+        (1000, 1, 1, True),
+        # A twelfth for each row, and a hundredth of 4095^2 / sqrt(rho): equal at 2,012,283 rows for 1.
+        (2_012_283, 1, 1, True),
+        (2_012_284, 1, 1, False),
+        (4_024_566, Fraction(1, 4), 1, True),
+        (4_024_567, Fraction(1, 4), 1, False),
+        (8_000_000, 1, 4, True),
+        (8_100_000, 1, 4, False),
+    ],
+)
+def test_rows_are_rounded_to_fewer_bits_where_noise_hides_it(
+    n_rows: int, rho: Fraction | int, every: int, *, hidden: bool
+) -> None:
+    clipping, fine = clippings(4)[0], Lattice.for_table(n_rows, 4)
+    for grouped in (False, True):
+        size = Table.of_size(n_rows, 4, constant=False, grouped=grouped)
+        query = Gram(clipping, rho, "", every, coarse=True)
+        taken = fine.coarse() if hidden and not grouped else size.lattice
+        assert query.lattice(size) == taken
+        assert query.task(size, SeededBits(np.random.default_rng(0))).lattice == taken  # type: ignore[attr-defined]
+        assert replace(query, coarse=False).lattice(size) == size.lattice
+
+
+def test_the_coarse_grid_has_the_same_noise_and_tells_the_same() -> None:
+    rows = np.random.default_rng(3).normal(size=(20_000, 5))
+    answers = []
+    for coarse in (False, True):
+        bits = SeededBits(np.random.default_rng(5))
+        curator = Curator(ArraySource(rows, threads=1), Budget(PrivacyCost(Fraction(1))), bits)
+        answers.append(curator.ask(Gram(Clipping(integer_map(np.eye(5)), 4.0), 1, "", coarse=coarse)))
+    fine, coarse_ = answers
+    # B^4 / rho, in units of (R / clip)^2: the clip is B less 3.
+    assert coarse_.variance == 2 * -(-(4095**4) // 2)
+    assert coarse_.sigma == pytest.approx(fine.sigma * (4095 / 4092) ** 2, rel=1e-5)
+    # Noise is up to five times sigma in both; a wrong unit would be off by a factor of 65,000.
+    assert np.abs(fine.mean() - coarse_.mean()).max() < 12 * fine.sigma < 0.01
 
 
 def test_a_constant_column_is_a_column_of_ones() -> None:
@@ -147,7 +200,7 @@ def grid_rows(columns: int, n_rows: int, bound: int = 3) -> tuple[NDArray[np.flo
 @pytest.mark.parametrize("d", [1, 3, 14])
 def test_a_block_that_is_too_long_to_be_exact_is_added_in_pieces(d: int) -> None:
     values, squares = grid_rows(d, 103)
-    found, moved = GramSum(d, exact_rows=20), []
+    found, moved = GramSum(d, 2**53 // 20), []
     inner = found._move
     # One piece at most before all that was added is moved to integers.
     found._move = lambda: (moved.append(found._rows), inner())  # type: ignore[assignment, method-assign, func-returns-value]
@@ -163,12 +216,12 @@ def test_pieces_of_units_end_where_a_unit_does() -> None:
     units = Units(np.cumsum(counts))
     values, squares = grid_rows(4, int(counts.sum()))
     joint = units.add_up(squares.astype(np.int64)).astype(np.float64)
-    found = GramSum(4, exact_rows=7)
+    found = GramSum(4, 2**53 // 7)
     found.add(values, joint, units)
     # The trace of every piece is compared with the squares of its units, so a wrong cut raises.
     assert (found.total() == values @ values.T).all()
     with pytest.raises(ExactnessError):
-        GramSum(4, exact_rows=7).add(values, joint, Units(np.roll(units.ends, 1)[1:].repeat(2)[:50]))
+        GramSum(4, 2**53 // 7).add(values, joint, Units(np.roll(units.ends, 1)[1:].repeat(2)[:50]))
 
 
 def test_a_scan_leaves_numpys_buffer_as_it_was() -> None:

@@ -18,6 +18,7 @@ from dpcov.core.budget import Number
 from dpcov.core.compiled_passes import fastest_passes
 from dpcov.core.entropy import BitSource
 from dpcov.core.errors import ArgumentError, ExactnessError
+from dpcov.core.exact_blas import LARGEST_EXACT
 from dpcov.core.lattice import Lattice, LatticeMap, MappedRows, times_power
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.joint import MappedWorker
@@ -27,6 +28,8 @@ from dpcov.core.tasks import RowTask, RowWorker, block_length
 from dpcov.core.units import Units
 
 _LARGEST_RADIUS = 1e140
+# Rounding is hidden if it adds less than this part of the noise's standard deviation to a variance.
+_HIDDEN = Fraction(1, 100)
 
 
 class Rule(enum.Enum):
@@ -133,6 +136,8 @@ class Gram(GaussianQuery):
         What it pays for, for the receipt.
     every : int, default 1
         Look at one row in so many only, chosen at random without a look at them.
+    coarse : bool, default False
+        Round rows to fewer bits where the noise hides that: such products take less time.
 
     Notes
     -----
@@ -161,6 +166,14 @@ class Gram(GaussianQuery):
     rho: Number
     purpose: str
     every: int = 1
+    coarse: bool = False
+
+    def lattice(self, table: Table) -> Lattice:
+        """Return the public grid that rows are rounded to: a coarse one adds a twelfth for each row."""
+        coarse, rows = table.lattice.coarse(), sampled_rows(table.n_rows, self.every)
+        hidden = Fraction(rows, 12) ** 2 * self.cost.rho <= _HIDDEN**2 * coarse.bound**4
+        # The number of rows of units is not public.
+        return coarse if self.coarse and hidden and not table.grouped else table.lattice
 
     def variance(self, lattice: Lattice) -> int:
         """Return s2, an even integer of at least ``B^4 / rho``."""
@@ -170,16 +183,17 @@ class Gram(GaussianQuery):
         """Raise an `ArgumentError` for a clipping that does not fit, or noise that does not."""
         self.clipping.check(table)
         whole_number(self.every, "every")
-        check_variance(self.variance(table.lattice), self.cost, "one Gram matrix")
+        check_variance(self.variance(self.lattice(table)), self.cost, "one Gram matrix")
 
     def task(self, table: Table, bits: BitSource) -> RowTask:
         """Return the exact Gram matrix of the rows."""
         del bits
-        return GramTask(self.clipping, table.lattice, table.constant)
+        return GramTask(self.clipping, self.lattice(table), table.constant)
 
     def answer(self, exact: NDArray[np.int64], table: Table, bits: BitSource) -> NoisyGram:
         """Add noise to the entries on and above the diagonal, which are mirrored, and to the trace."""
-        variance, d = self.variance(table.lattice), table.n_columns
+        lattice, d = self.lattice(table), table.n_columns
+        variance = self.variance(lattice)
         diagonal = rounded_gaussian(bits, variance, d)
         upper = rounded_gaussian(bits, variance // 2, d * (d - 1) // 2)
         noise = np.zeros((d, d), dtype=np.int64)
@@ -188,7 +202,7 @@ class Gram(GaussianQuery):
         noise[np.diag_indices(d)] = diagonal
         trace = int(exact.trace()) + int(rounded_gaussian(bits, variance, 1)[0])
         clipping, read = self.clipping, sampled_rows(table.n_rows, self.every)
-        unit = clipping.unit(table.lattice)
+        unit = clipping.unit(lattice)
         return NoisyGram(exact + noise, trace, unit, variance, clipping.radius, read, clipping.lattice_map)
 
 
@@ -222,7 +236,7 @@ class _GramWorker(MappedWorker):
     def __init__(self, task: GramTask) -> None:
         super().__init__(MappedRows(task.clipping.lattice_map, task.block_rows), constant=task.constant)
         self._rows = LatticeRows(task.clipping, task.lattice)
-        self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
+        self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.bound**2)
 
     def add_mapped(self, units: Units | None) -> None:
         self._sum.add(*self._rows.clip(self.mapped, units=units), units)
@@ -271,8 +285,9 @@ class LatticeRows:
 class GramSum:
     """The Gram matrix of blocks of integer rows: in float64 while that is exact, in int64 beyond."""
 
-    def __init__(self, n_columns: int, exact_rows: int) -> None:
-        self._exact_rows, self._passes = exact_rows, fastest_passes()
+    def __init__(self, n_columns: int, largest_square: int) -> None:
+        self._largest_square, self._passes = largest_square, fastest_passes()
+        self._exact_rows = LARGEST_EXACT // largest_square
         self._total = np.zeros((n_columns, n_columns), dtype=np.int64)
         self._partial = np.zeros((n_columns, n_columns))
         self._trace, self._rows = 0.0, 0
@@ -288,7 +303,7 @@ class GramSum:
             if self._rows + len(part) > self._exact_rows:
                 self._move()
             start, row = row, int(ends[first + len(part) - 1])
-            self._passes.add_gram(self._partial, values[:, start:row])
+            self._passes.add_gram(self._partial, values[:, start:row], self._largest_square)
             self._trace += float(part.sum())
             self._rows += len(part)
 

@@ -146,14 +146,14 @@ class Run:
     def gram(
         self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
     ) -> NoisyGram:
-        """Ask for the Gram matrix of the rows after `forms`, kept within a radius."""
+        """Ask for the Gram matrix of the rows after `forms`, kept within a radius, as it steers."""
         return self.curator.ask(self.gram_query(forms, radius, share, purpose, rule=rule, every=every))
 
     def gram_query(
         self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
     ) -> Gram:
         """Return the query for that."""
-        return Gram(Clipping(self.map(forms), radius, rule), self.part(share), purpose, every)
+        return Gram(Clipping(self.map(forms), radius, rule), self.part(share), purpose, every, coarse=True)
 
     def look(
         self, forms: Matrix, share: float, purpose: str, *, frame: Matrix | None = None, every: int = 1

@@ -181,7 +181,7 @@ class _ShrunkGramWorker:
         self._steps = [
             (MappedRows(step.lattice_map, task.block_rows), step.radius) for step in task.earlier[known:]
         ]
-        self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.exact_rows)
+        self._sum = GramSum(task.clipping.lattice_map.n_columns, task.lattice.bound**2)
         self._learnt = np.zeros(task.kept_rows)
 
     def add(self, block: Block, first_row: int, units: Units | None = None) -> None:

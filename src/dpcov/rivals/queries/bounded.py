@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.core import ArgumentError, BitSource, Block, RowTask, RowWorker
 from dpcov.core.budget import Number
-from dpcov.core.exact_blas import LARGEST_EXACT, check_blas
+from dpcov.core.exact_blas import check_blas
 from dpcov.core.noise import rounded_gaussian
 from dpcov.core.queries.gram import GramSum
 from dpcov.core.query import GaussianQuery, Table, check_variance
@@ -244,11 +244,6 @@ class _GramTask(RowTask):
         return block_length(len(self.bounds.lower) + 1)
 
     @property
-    def exact_rows(self) -> int:
-        """How many rows a float64 Gram matrix may hold and still be exact."""
-        return LARGEST_EXACT // (len(self.bounds.lower) * self.size**2)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         # The target leaves, the constant joins.
         d = len(self.bounds.lower)
@@ -262,7 +257,7 @@ class _GramWorker:
     def __init__(self, task: _GramTask) -> None:
         check_blas()
         self._task = task
-        self._sum = GramSum(task.shape[0], task.exact_rows)
+        self._sum = GramSum(task.shape[0], task.shape[0] * task.size**2)
 
     def add(self, block: Block, first_row: int, units: Units | None = None) -> None:
         Units.refuse(units)

@@ -309,7 +309,7 @@ class _ClippedWorker(MappedWorker):
         d = task.clipping.lattice_map.n_columns
         super().__init__(MappedRows(task.clipping.lattice_map, task.block_rows), constant=task.constant)
         self._rows = _PulledRows(task.clipping, task.pull, task.lattice)
-        self._sum = GramSum(d, task.lattice.exact_rows)
+        self._sum = GramSum(d, task.lattice.bound**2)
         self._bound, self._exact_rows = task.lattice.bound**2, task.lattice.exact_rows
         self._least = np.array([0, *task.pull.least_squares(task.lattice)], dtype=np.float64)
         self._rooms = np.array([0, *task.pull.rooms(task.lattice)], dtype=np.float64)
