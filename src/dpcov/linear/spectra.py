@@ -50,8 +50,8 @@ class Components:
     (('PC1', 'PC2'), ('height', 'weight'))
     >>> found.variances.values.round(1)
     array([1.8, 0.2])
-    >>> found.scores({"height": 190, "weight": 90}).round()
-    array([[ 4., -1.]])
+    >>> found.scores({"height": 190, "weight": 90})[:, 0].round()
+    array([4.])
     """
 
     columns: tuple[str, ...]
