@@ -171,7 +171,7 @@ def test_gram_matrices_of_short_integers_are_exact(d: int, compiled: CompiledPas
 def test_short_integers_are_used_for_short_rows_alone(compiled: CompiledPasses) -> None:
     # An entry of 16 bits does not fit: the sum that comes out tells which product was used.
     x, square = np.full((2, 40), 2.0**15), 2.0**30 * 40
-    for largest, exact in ((4095**2, not compiled.most_columns), (4095**2 + 1, True), (2**40, True)):
+    for largest, exact in ((4095**2, not compiled._most_added_short), (4095**2 + 1, True), (2**40, True)):
         total = np.zeros((2, 2))
         compiled.add_gram(total, x, largest)
         assert (total[0, 0] == square) == exact
@@ -267,7 +267,7 @@ def test_arrays_in_pieces_are_refused(compiled: CompiledPasses) -> None:
             compiled.scale_rows(wrong, np.ones(wrong.shape[1]))
     with pytest.raises(ValueError, match="whole arrays of float64"):
         compiled.scale_rows(block, np.ones(5))
-    if compiled.most_columns:
+    if compiled._most_mapped:
         mapper = compiled.mapper(Steps(np.asfortranarray(np.eye(4)), None, None, 1.0, (27, 26)))
         for wrong in (fixed, block[:, :5]):
             with pytest.raises(ValueError, match="whole arrays of float64"):

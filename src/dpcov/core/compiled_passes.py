@@ -45,13 +45,14 @@ class CompiledPasses(NumpyPasses):
         self._add_short.argtypes = [*self._add.argtypes, _POINTER]
         for function in (self._map, self._round, self._scale, self._add, self._add_short):
             function.restype = None
-        functions.dpcov_most_columns_2.restype = _LENGTH
-        self.most_columns = int(functions.dpcov_most_columns_2())
-        """Of up to so many columns, products are compiled as well."""
+        most = (_LENGTH * 3)()
+        functions.dpcov_most_columns_2(most)
+        # Of up to so many columns, these products are compiled as well.
+        self._most_mapped, self._most_added, self._most_added_short = most
 
     def mapper(self, steps: Steps) -> Mapper:
         """Return the same, compiled."""
-        if len(steps.coefficients) > self.most_columns:
+        if len(steps.coefficients) > self._most_mapped:
             return super().mapper(steps)
         return _CompiledMapper(steps, self._map)
 
@@ -97,14 +98,15 @@ class CompiledPasses(NumpyPasses):
     def add_gram(self, total: NDArray[np.float64], x: NDArray[np.float64], largest_square: int) -> None:
         """Do the same, compiled: short rows as short integers."""
         columns, rows = x.shape
-        if columns > self.most_columns or not rows:
+        short = largest_square <= _LONGEST_SHORT**2
+        if columns > (self._most_added_short if short else self._most_added) or not rows:
             super().add_gram(total, x, largest_square)
             return
         if x.dtype != np.float64 or x.strides[1] != 8 or x.strides[0] % 8:
             raise ValueError("compiled passes need float64, one row after another.")
         sums = _address(total, columns * columns, changed=True)
         asked = (sums, x.ctypes.data, columns, rows, x.strides[0] // 8)
-        if largest_square > _LONGEST_SHORT**2:
+        if not short:
             self._add(*asked)
             return
         room = np.empty(_SHORT_PANEL * (columns + _GROUP) + 32, dtype=np.int16)

@@ -54,10 +54,13 @@ static int lanes(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 4 : 0;
 }
 
-/* Up to how many columns this is no slower than a good BLAS (docs/scale.md); none if it was not measured. */
-EXPORTED int64_t dpcov_most_columns_2(void)
+/* Up to how many columns maps, Gram matrices and those of short integers take no longer than with a good BLAS
+   (docs/scale.md); none where it was not measured. */
+EXPORTED void dpcov_most_columns_2(int64_t *most)
 {
-    return lanes() == 8 ? MOST_COLUMNS : lanes() == 4 ? 64 : 0;
+    const int64_t measured[][3] = {
+        {0, 0, 0}, {512, 32, MOST_COLUMNS}, {MOST_COLUMNS, MOST_COLUMNS, MOST_COLUMNS}};
+    memcpy(most, measured[lanes() / 4], sizeof *measured);
 }
 
 apply_map_function *dpcov_apply_map(void)
@@ -89,9 +92,9 @@ EXPORTED void dpcov_add_short_gram_2(double *total, const double *x, int64_t col
 
 #else
 
-EXPORTED int64_t dpcov_most_columns_2(void)
+EXPORTED void dpcov_most_columns_2(int64_t *most)
 {
-    return 0;
+    most[0] = most[1] = most[2] = 0;
 }
 
 apply_map_function *dpcov_apply_map(void)
