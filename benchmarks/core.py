@@ -67,16 +67,17 @@ def scan_tasks(n_rows: int, n_columns: int) -> dict[str, RowTask]:
     table = Table.of_size(n_rows, n_columns, constant=False, in_memory=True)
     bits = SeededBits(rng)
 
-    def gram(rule: Rule = Rule.SHRINK) -> Query[Any]:
-        return Gram(Clipping(lattice_map, 2.0 * n_columns, rule), 1, "")
+    def gram(rule: Rule = Rule.SHRINK, *, coarse: bool = False) -> Query[Any]:
+        return Gram(Clipping(lattice_map, 2.0 * n_columns, rule), 1, "", coarse=coarse)
 
     fine = NormHistogram(lattice_map, fine_grid(n_columns, n_rows), 1, "")
     column = NormHistogram(identity_map(1), column_grid(wide=False), 1, "")
     queries: dict[str, Sequence[Query[Any]]] = {
         "gram": [gram()],
+        "gram, coarse": [gram(coarse=True)],
         "gram, centred": [Gram(Clipping(centred, 2.0 * n_columns), 1, "")],
-        "gram of directions": [gram(Rule.DIRECTION)],
-        "gram of the tail": [gram(Rule.TAIL)],
+        "gram of directions": [gram(Rule.DIRECTION, coarse=True)],
+        "gram of the tail": [gram(Rule.TAIL, coarse=True)],
         "norms": [NormHistogram(lattice_map, wide_grid(), 1, "")],
         "norms, fine": [fine],
         "gram and norms": [gram(), fine],

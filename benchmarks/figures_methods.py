@@ -119,6 +119,22 @@ def scale_slope() -> str:
     )
 
 
+def scan_table() -> str:
+    """Return what scans of tables in memory cost, as multiples of a plain product."""
+    found = results("core").set_index("what")
+    lines = []
+    for columns in (10, 50, 200, 1000):
+        scans = [
+            found.loc[f"scan d={columns}: {name}", "one thread"]
+            for name in ("gram, numpy alone", "gram", "gram, coarse", "norms")
+        ]
+        faster = found.loc[f"scan d={columns}: gram", "speed-up"]
+        lines.append([f"{columns:,}", *[f"{scan:.1f}" for scan in scans], f"{faster:.1f} times"])
+    head = ["columns", "Gram matrix, numpy alone", "Gram matrix", "with short integers", "histogram of norms",
+            "Gram matrix, faster with two threads"]  # fmt: skip
+    return table(head, lines)
+
+
 def release_costs() -> str:
     """Return what whole releases of tables in memory cost, as multiples of a plain product."""
     found = results("core").set_index("what")
