@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -38,7 +38,7 @@ from dpcov.sources.grouped import check_units
 _SENT_AT_ONCE = 1 << 16
 _CHANGED = -1
 _HELD_COLUMNS = ("places", "numbers", "word")
-_WORD_BITS = 40  # so few that words of 2^23 records add up within 63
+_WORD_BITS = 40  # so few that words of 2^23 records of a part add up within 63
 _HELD_TOGETHER = 1 << 14
 _HELD_PARTS = 8  # so few that starting tasks takes little longer than their rows do
 _HINT = "is the session running, and dpcov installed on the workers?"
@@ -186,13 +186,18 @@ class SparkHeldRows:
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             return _run_held(batches, n_rows, packed)
 
-        counts, total = _add_up(self._held, run, task)
-        words = counts.pop(_HELD_WORDS.count_cell, None)
-        if counts != {_HELD.count_cell: n_rows}:
+        # As few totals as these reach the driver in one job; adding them up on the cluster takes another.
+        job = self._held.mapInArrow(run, "rows bigint, words bigint, total binary")
+        found = quietly(job.toArrow, _failed).to_pydict()
+        if sum(found["rows"]) != n_rows:
             raise _changed()
+        words = sum(found["words"])
         if self._words not in (None, words):
             raise SourceChangedError("Spark kept rows twice, and read them in two orders.")
         self._words = words
+        total = task.worker().total()
+        for part in found["total"]:
+            total += np.frombuffer(part, dtype=np.int64).reshape(total.shape)
         return total
 
 
@@ -233,9 +238,6 @@ class _Part:
     def count_cell(self) -> int:
         """The cell that holds its number of rows: below those of the total."""
         return -1 - self.index
-
-
-_HELD, _HELD_WORDS = _Part(0), _Part(1)
 
 
 def _column(data: Any, name: str) -> Any:
@@ -333,7 +335,7 @@ def _hold(
 
 
 def _run_held(batches: Iterator[Any], n_rows: int, packed: bytes) -> Iterator[Any]:
-    """Run a task over the rows that are kept in one partition; its words are added up as well."""
+    """Run a task over the rows that are kept in one partition; return their number, words and total."""
 
     def total_of_rows() -> tuple[int, int, NDArray[np.int64]]:
         task: RowTask = pickle.loads(packed)  # noqa: S301  (packed by `pack`)
@@ -355,5 +357,7 @@ def _run_held(batches: Iterator[Any], n_rows: int, packed: bytes) -> Iterator[An
     count, words, total = quietly(
         total_of_rows, lambda kind: SourceError(f"a part of the sample could not be read ({kind}).")
     )
-    yield _batch(cell=[_HELD_WORDS.count_cell], value=[words])
-    yield from _entries(replace(_HELD, n_rows=count), total)
+    arrow = require("pyarrow", "spark")
+    arrays = [arrow.array([number], arrow.int64()) for number in (count, words)]
+    arrays.append(arrow.array([total.tobytes()], arrow.binary()))
+    yield arrow.RecordBatch.from_arrays(arrays, names=["rows", "words", "total"])
