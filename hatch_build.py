@@ -15,13 +15,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
 FOLDER, LIBRARY = "src/dpcov/core", "dpcov/core/_passes.so"
-# In passes every number is rounded after every operation, as in numpy: no product is fused with a sum.
-# Products are exact either way.
+# Passes round every number after every operation, as numpy does. Sums of products are exact, also if fused.
 SOURCES = {"passes.c": "-ffp-contract=off", "products.c": "-ffp-contract=fast"}
-# What ``CC`` may ask for is taken back.
+# What ``CC`` may ask for is taken back. When linking, too: some compilers would add code by which the whole
+# process flushes subnormal numbers to zero.
 FLAGS = [
     *("-std=c11", "-O3", "-fPIC", "-fvisibility=hidden"),
-    *("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math"),
+    *("-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-math-errno", "-fno-trapping-math"),
 ]
 
 
@@ -37,10 +37,11 @@ class CompiledPassesHook(BuildHookInterface[BuilderConfig]):
             return
         self._folder = tempfile.TemporaryDirectory()
         library = Path(self._folder.name, "passes.so")
-        if not build(Path(self.root, FOLDER), library):
-            return
+        built, in_place = build(Path(self.root, FOLDER), library), Path(self.root, "src", LIBRARY)
         if version == "editable":
-            _put_in_place(library, Path(self.root, "src", LIBRARY))
+            _put_in_place(library if built else None, in_place)
+            return
+        if not built:
             return
         build_data["force_include"][str(library)] = LIBRARY
         build_data["pure_python"] = False
@@ -61,7 +62,7 @@ def build(folder: Path, library: Path) -> bool:
             [*FLAGS, contract, "-c", str(folder / source), "-o", objects[source]]
             for source, contract in SOURCES.items()
         ]
-        commands.append(["-shared", *objects.values(), "-o", str(library), "-lm"])
+        commands.append([*FLAGS, "-shared", *objects.values(), "-o", str(library), "-lm"])
         try:
             compiler = shlex.split(os.environ.get("CC", "cc"))
             for command in commands:
@@ -71,12 +72,15 @@ def build(folder: Path, library: Path) -> bool:
     return library.exists()
 
 
-def _put_in_place(library: Path, target: Path) -> None:
-    """Replace the library as a whole: a process that uses the old one keeps it."""
+def _put_in_place(library: Path | None, target: Path) -> None:
+    """Replace the library as a whole, or remove an old one: a process that uses that keeps it."""
     new = target.with_suffix(".new")
     try:
-        shutil.copy(library, new)
-        new.replace(target)
+        if library is None:
+            target.unlink(missing_ok=True)
+        else:
+            shutil.copy(library, new)
+            new.replace(target)
     except OSError:
         new.unlink(missing_ok=True)
 

@@ -72,7 +72,7 @@ def test_core_imports_nothing_of_ours_but_core(path: Path) -> None:
 
 def test_the_kernel_can_be_read_in_one_sitting() -> None:
     compiled = list((ROOT / "core").rglob("*.[ch]"))
-    for sources, most in ((files("core"), 3250), (compiled, 500)):
+    for sources, most in ((files("core"), 3250), (compiled, 520)):
         assert sum(len(path.read_text().splitlines()) for path in sources) <= most
 
 

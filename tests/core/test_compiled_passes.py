@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import mmap
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
-from hatch_build import build
+from hatch_build import CompiledPassesHook, build
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -53,6 +58,11 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     for feature in {"fastest": [], "AVX2": ["avx512f"], "neither": ["avx512f", "avx2"]}[request.param]:
         text = text.replace(f'__builtin_cpu_supports("{feature}")', "0")
     (folder / "products.c").write_text(text)
+    clones = '__attribute__((target_clones("avx512f", "avx2", "default")))'
+    left_out = {"fastest": "", "AVX2": '"avx512f", ', "neither": clones}[request.param]
+    text = (folder / "passes.c").read_text()
+    assert clones in text
+    (folder / "passes.c").write_text(text.replace(left_out, ""))
     assert build(folder, folder / "passes.so")
     return CompiledPasses(folder / "passes.so")
 
@@ -76,6 +86,7 @@ def made(
         second = by.round_rows(x, 26, 1.0, squares=squares)
         found += [x.tobytes(), second.tobytes(), squares.tobytes()]
         factors = 2.0**20 / np.sqrt(np.maximum(squares, 1.0))
+        factors[::2] = 0.5  # halves
         return [*found, by.scale_rows(x, factors).tobytes(), x.tobytes()]
 
 
@@ -107,8 +118,12 @@ def blocks_of(table: NDArray[np.float64]) -> list[Any]:
     wide = np.zeros((rows, 2 * d + 1))
     wide[:, 1::2] = table
     blocks = [table.T, np.asfortranarray(table).T, wide[:, 1::2].T, table[::-1].T, list(table.T)]
-    blocks += [table.T.astype(np.float32), table.T.astype(">f8"), np.broadcast_to(table[:1].T, (d, rows))]
-    return [*blocks, table[:, 1:].T] if d > 1 else blocks
+    packed = np.zeros((d, rows), dtype=[("number", np.float64), ("other", np.int32)])
+    packed["number"] = table.T
+    whole = np.nan_to_num(table.T).clip(-(2.0**62), 2.0**62).astype(np.int64)
+    blocks += [packed["number"], whole, table.T.astype(np.float32), table.T.astype(">f8")]
+    blocks += [np.broadcast_to(table[:1].T, (d, rows))]
+    return [*blocks, table[:, 1:].T, list(table[:, 1:].T)] if d > 1 else blocks
 
 
 @needs_compiler
@@ -183,6 +198,7 @@ def test_short_integers_are_used_for_short_rows_alone(compiled: CompiledPasses) 
     [
         ("passes.c", "rint(entry[j] * factor[j])", "floor(entry[j] * factor[j] + 0.5)"),
         ("passes.c", "rint(entry[j] * factors[first + j])", "floor(entry[j] * factors[first + j] + 0.5)"),
+        ("passes.c", "rint(entry[j] * factors[first + j])", "round(entry[j] * factors[first + j])"),
         ("passes.c", "(largest[j] < lowest) | (largest[j] >= infinite)", "largest[j] < lowest"),
         ("passes.c", "(largest[j] < lowest) | (largest[j] >= infinite)", "largest[j] >= infinite"),
         ("passes.c", "largest[j] = one;", ""),
@@ -215,7 +231,14 @@ def test_short_integers_are_used_for_short_rows_alone(compiled: CompiledPasses) 
         ("products_of_lanes.h", "half = LANES / 2", "half = LANES / 4"),
         ("products_of_lanes.h", "i + a < columns &&", "i + a + 1 < columns &&"),
         ("products_of_lanes.h", "k < i + GROUP &&", "k < i &&"),
-        ("products_of_lanes.h", "x + i * stride", "x + i * rows"),
+        (
+            "products_of_lanes.h",
+            "(i + a < columns ? i + a : i) * stride",
+            "(i + a < columns ? i + a : i) * rows",
+        ),
+        ("products_of_lanes.h", "add_products(total, x + first,", "add_products(total, x,"),
+        ("products_of_lanes.h", "k < beside + BAND &&", "k < beside + BAND / 2 &&"),
+        ("products_of_lanes.h", "x + i * stride + first", "x + i * stride"),
         ("products_of_lanes.h", "double parts[LANES]", "float parts[2 * LANES]"),
         ("products_of_lanes.h", "ADD_PAIRS(own[a], other[b])", "ADD_PAIRS(own[a], own[b])"),
         ("products_of_lanes.h", "lane < 2 * LANES", "lane < LANES"),
@@ -258,6 +281,37 @@ def test_without_a_compiler_nothing_is_built(
 
 
 @needs_compiler
+def test_an_editable_install_keeps_no_library_of_older_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "src" / "dpcov" / "core"
+    folder.mkdir(parents=True)
+    changed(folder, "passes.c", "", "")
+    nothing: Any = None
+    hook = CompiledPassesHook(str(tmp_path), {}, nothing, nothing, "", "wheel")
+    hook.initialize("editable", {})
+    assert CompiledPasses(folder / "_passes.so")
+    monkeypatch.setenv("CC", "false")
+    hook.initialize("editable", {})
+    assert not list(folder.glob("_passes.*"))
+
+
+@needs_compiler
+def test_whatever_the_compiler_is_asked_for_numbers_keep_their_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A library that is linked for fast arithmetic may change that of the whole process when it is loaded.
+    monkeypatch.setenv("CC", f"{COMPILER} -Ofast -ffast-math -funsafe-math-optimizations")
+    assert build(SOURCES, tmp_path / "passes.so")
+    code = f"import ctypes, numpy; ctypes.CDLL({str(tmp_path / 'passes.so')!r}); print(numpy.float64(5e-324) * 1)"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert said.stdout.strip() == "5e-324"
+    # Registers of another length round twice.
+    monkeypatch.setenv("CC", f"{COMPILER} -mfpmath=387")
+    assert not build(SOURCES, tmp_path / "other.so")
+
+
+@needs_compiler
 def test_arrays_in_pieces_are_refused(compiled: CompiledPasses) -> None:
     block = np.ones((4, 6))
     fixed = np.ones((4, 6))
@@ -269,15 +323,75 @@ def test_arrays_in_pieces_are_refused(compiled: CompiledPasses) -> None:
         compiled.scale_rows(block, np.ones(5))
     if compiled._most_mapped:
         mapper = compiled.mapper(Steps(np.asfortranarray(np.eye(4)), None, None, 1.0, (27, 26)))
-        for wrong in (fixed, block[:, :5]):
+        for wrong in (fixed, np.asfortranarray(block)):
             with pytest.raises(ValueError, match="whole arrays of float64"):
                 mapper(block, wrong, np.ones(6))
         with pytest.raises(ValueError, match="whole arrays of float64"):
             mapper(block, block.copy(), np.ones(5))
-        with pytest.raises(ValueError, match="one row after another"):
-            compiled.add_gram(np.zeros((4, 4)), block[:, ::2], 9)
+        for wrong in (block[:, :5], np.ones((5, 6))):
+            with pytest.raises(ValueError, match="the same rows"):
+                mapper(wrong, np.ones((4, 6)), np.ones(6))
+        apart: NDArray[Any] = np.ndarray((4, 6), buffer=np.zeros(4 * 52), strides=(52, 8))
+        others: list[NDArray[Any]] = [block[:, ::2], apart, np.ones((4, 6), dtype=np.int64)]
+        for wrong in others:
+            with pytest.raises(ValueError, match="one row after another"):
+                compiled.add_gram(np.zeros((4, 4)), wrong, 9)
         with pytest.raises(ValueError, match="whole arrays of float64"):
             compiled.add_gram(np.zeros((5, 5)), block, 9)
+
+
+def before_a_wall(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy an array to where a page ends, and the next one may not be touched."""
+    length = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    room = mmap.mmap(-1, length + mmap.PAGESIZE)
+    wall = ctypes.addressof(ctypes.c_char.from_buffer(room)) + length
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(wall), mmap.PAGESIZE, 0) == 0
+    flat: NDArray[Any] = np.frombuffer(room, array.dtype, array.size, length - array.nbytes)
+    copy = flat.reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
+    copy[...] = array
+    return copy
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(mmap, "PROT_READ"), reason="pages cannot be protected")
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 8, 9, 65])
+def test_nothing_beyond_an_array_is_touched(d: int, compiled: CompiledPasses) -> None:
+    # A process that does is ended.
+    steps = Steps(np.asfortranarray(np.tri(d)), None, None, 1.0, (27, 26))
+    mapper: Any = compiled.mapper(steps)
+    if d <= compiled._most_mapped:
+        mapper._coefficients, mapper._begin = map(before_a_wall, (mapper._coefficients, mapper._begin))
+    for rows, order in itertools.product((1, 7, 8, 63, 65, 71, 129, 520), ("C", "F")):
+        layout: Any = order
+        block = before_a_wall(np.ones((d, rows), order=layout))
+        x, squares, total = map(before_a_wall, (np.zeros((d, rows)), np.zeros(rows), np.zeros((d, d))))
+        mapper(block, x, squares)
+        compiled.round_rows(
+            x, 27, 1.0, centres=before_a_wall(np.zeros(d)), scales=before_a_wall(np.ones(d)), squares=squares
+        )
+        compiled.scale_rows(x, before_a_wall(np.full(rows, 2.0**-17)))
+        for largest_square in (2**40, 4095**2):
+            if compiled._most_added:
+                compiled.add_gram(total, x, largest_square)
+
+
+@needs_compiler
+def test_threads_do_not_share_what_they_work_with(compiled: CompiledPasses) -> None:
+    lower = np.asfortranarray(np.tril(np.rint(2.0**22 * np.random.default_rng(0).normal(size=(9, 9)))))
+    steps = Steps(lower, None, None, 1e-280, (27, 26))
+
+    def totals(by: NumpyPasses, seed: int) -> list[bytes]:
+        block, total = np.random.default_rng(seed).normal(size=(9, 30_000)), np.zeros((9, 9))
+        mapper, x, squares = by.mapper(steps), np.empty_like(block), np.empty(30_000)
+        for longest in (2**19, 4000) * 5:
+            exponents = mapper(block, x, squares)
+            by.scale_rows(x, longest / np.sqrt(squares))
+            by.add_gram(total, x[:, :3000], longest**2)
+        return [np.triu(total).tobytes(), exponents.tobytes(), (x + 0.0).tobytes()]
+
+    with ThreadPoolExecutor(8) as executor:
+        found = list(executor.map(totals, [compiled] * 16, range(16)))
+    assert found == [totals(NumpyPasses(), seed) for seed in range(16)]
 
 
 @needs_compiler

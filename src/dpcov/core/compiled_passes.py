@@ -18,10 +18,8 @@ from dpcov.core.passes import Block, Mapper, NumpyPasses, Steps, copy_rows, entr
 
 _LIBRARY = Path(__file__).with_name("_passes.so")
 _POINTER, _LENGTH, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
-# As in products.h: rows that are mapped together, and coordinates whose sums are added up together.
-_TILE, _GROUP = 64, 4
-# As in products.c: short integers lie together for so many rows, which are no longer than the second.
-_SHORT_PANEL, _LONGEST_SHORT = 1024, (1 << 12) - 1
+# So long are rows at most whose Gram matrix is added up in short integers.
+_LONGEST_SHORT = (1 << 12) - 1
 
 
 class CompiledPasses(NumpyPasses):
@@ -45,8 +43,9 @@ class CompiledPasses(NumpyPasses):
         self._add_short.argtypes = [*self._add.argtypes, _POINTER]
         for function in (self._map, self._round, self._scale, self._add, self._add_short):
             function.restype = None
-        most = (_LENGTH * 3)()
-        functions.dpcov_most_columns_2(most)
+        sizes = (_LENGTH * 6)()
+        functions.dpcov_sizes_2(sizes)
+        self._tile, self._group, self._short_panel, *most = sizes
         # Of up to so many columns, these products are compiled as well.
         self._most_mapped, self._most_added, self._most_added_short = most
 
@@ -54,7 +53,7 @@ class CompiledPasses(NumpyPasses):
         """Return the same, compiled."""
         if len(steps.coefficients) > self._most_mapped:
             return super().mapper(steps)
-        return _CompiledMapper(steps, self._map)
+        return _CompiledMapper(steps, self._map, self._tile, self._group)
 
     def round_rows(
         self,
@@ -109,25 +108,25 @@ class CompiledPasses(NumpyPasses):
         if not short:
             self._add(*asked)
             return
-        room = np.empty(_SHORT_PANEL * (columns + _GROUP) + 32, dtype=np.int16)
+        room = np.empty(self._short_panel * (columns + self._group) + 32, dtype=np.int16)
         self._add_short(*asked, room.ctypes.data)
 
 
 class _CompiledMapper:
     """Takes blocks through some steps, for one thread."""
 
-    def __init__(self, steps: Steps, function: Any) -> None:
+    def __init__(self, steps: Steps, function: Any, tile: int, group: int) -> None:
         self._steps, self._function = steps, function
         d = len(steps.coefficients)
-        groups = -(-d // _GROUP)
-        padded = np.zeros((groups * _GROUP, d))
+        groups = -(-d // group)
+        padded = np.zeros((groups * group, d))
         padded[:d] = steps.coefficients
         # As products.c reads them: of each column, the coefficients of a group of coordinates.
-        self._coefficients = np.ascontiguousarray(padded.reshape(groups, _GROUP, d).transpose(0, 2, 1))
+        self._coefficients = np.ascontiguousarray(padded.reshape(groups, group, d).transpose(0, 2, 1))
         # Before these columns, a group has no other coefficient than 0: maps may be diagonal.
         self._begin = self._coefficients.any(axis=2).argmax(axis=1).astype(np.int64)
         self._bits = [entry_bits(d, norm_log2) for norm_log2 in steps.norms_log2]
-        self._scratch = np.zeros(2 * _TILE * (d + _GROUP) + 8)
+        self._scratch = np.zeros(2 * tile * (d + group) + 8)
 
     def __call__(
         self, block: Block, x: NDArray[np.float64], squares: NDArray[np.float64]
@@ -135,7 +134,9 @@ class _CompiledMapper:
         (columns, rows), given, steps = x.shape, len(block), self._steps
         if not _can_be_read(block):
             copy_rows(block, x)
-            block = x
+            block = x[:given]
+        if block.shape != (given, rows) or given > columns:
+            raise ValueError("a block and what it becomes must have the same rows.")
         exponents = np.empty(rows, dtype=np.int64)
         self._function(
             block.ctypes.data,
@@ -192,7 +193,10 @@ def _make_the_same(compiled: CompiledPasses) -> bool:
     block = np.ldexp(np.sin(entries), (entries % 37).astype(np.int64) * 50 - 925)
     block[0, 10:20] = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, -1e308, 1e-300, 5e-324, 0.5]
     block[:, 100:110] = 0.0
-    block[:, 120:130] = 1e-200 * np.sin(entries[:, 120:130])
+    block[:, 120:130] = 1e-283 * np.sin(entries[:, 120:130])
+    # The least that is no zero row; rows of which one alone is infinite; rows of which a map may leave a 1.
+    block[:, 130], block[2, 195] = 1e-280, np.inf
+    block[:, 196:] = [[1.0], [2.0**24], [2.0**24], [2.0**24], [2.0**24]]
     block[:, 40:70] = np.rint(1e3 * np.sin(entries[:, 40:70])) + 0.5
     with np.errstate(all="ignore"):
         return _made_of(block, compiled) == _made_of(block, NumpyPasses())
@@ -204,7 +208,10 @@ def _made_of(block: NDArray[np.float64], passes: NumpyPasses) -> list[bytes]:
         x, squares = block.copy(), np.empty(block.shape[1])
         exponents = passes.round_rows(x, 26, 1e-280, centres=centres, scales=scales, squares=squares)
         made += [x.tobytes(), exponents.tobytes(), squares.tobytes()]
-        made += [passes.scale_rows(x, np.geomspace(1e-9, 1.0, len(squares))).tobytes(), x.tobytes()]
+        factors = np.geomspace(1e-9, 1.0, len(squares))
+        # Halves, of which even numbers are made.
+        factors[::3] = 0.5
+        made += [passes.scale_rows(x, factors).tobytes(), x.tobytes()]
         made += _products_of(block, centres, scales, passes)
     return made
 
@@ -217,19 +224,23 @@ def _products_of(
 ) -> list[bytes]:
     """Map the rows, also with a constant column and from other places in memory; add up a Gram matrix."""
     made = []
-    apart = np.repeat(block.T, 2, axis=1)[:, ::2].T
-    for rows in (block, block[:-1], np.asfortranarray(block), apart[:, :197]):
-        n = rows.shape[1]
-        x, squares, total = np.empty((5, n)), np.empty(n), np.zeros((5, 5))
-        # As large as they may be: all bits of the sums matter.
-        lower = np.rint(2.0**23 * np.cos(np.arange(25.0).reshape(5, 5)))
-        steps = Steps(np.asfortranarray(np.tril(lower)), centres, scales, 1e-280, (27, 26))
-        exponents = passes.mapper(steps)(rows, x, squares)
-        # A product may be -0, which is no other number.
-        made += [(x + 0.0).tobytes(), exponents.tobytes(), squares.tobytes()]
-        np.rint(np.multiply(x, 2.0**-2, out=x), out=x)
-        short = np.tile(np.rint(x * 2.0**-13), 6)
-        for part, norm_log2 in ((x[:, :187], 24), (x[:, 187:], 24), (short[:, 1:], 11)):
-            passes.add_gram(total, part, 4**norm_log2)
-        made.append(np.triu(total).tobytes())
+    apart, one = np.repeat(block.T, 2, axis=1)[:, ::2].T, np.broadcast_to(block[:, :1], (5, 70))
+    # As large as they may be: all bits of the sums matter.
+    lower = np.rint(2.0**23 * np.cos(np.arange(25.0).reshape(5, 5)))
+    for rows in (block, block[:-1], np.asfortranarray(block), apart[:, :197], block[:, ::-1], one):
+        x, squares = np.empty((5, rows.shape[1])), np.empty(rows.shape[1])
+        for coefficients in (np.diag([1.0, 0.0, 0.0, 0.0, 0.0]), np.tril(lower)):
+            steps = Steps(np.asfortranarray(coefficients), centres, scales, 1e-280, (27, 26))
+            exponents = passes.mapper(steps)(rows, x, squares)
+            # A product may be -0, which is no other number.
+            made += [(x + 0.0).tobytes(), exponents.tobytes(), squares.tobytes()]
+        # Integers of at most 2^22, 144 of whose products stay below 2^53.
+        x = np.rint(x * 2.0**-2)
+        # More columns and rows than are added up at a time, also as short integers.
+        wide, short = np.rint(np.resize(x, (67, 600)) / 4), np.rint(np.resize(x, (67, 1200)) * 2.0**-14)
+        for integers, norm_log2 in ((x, 24), (wide, 24), (short[:5], 10), (short, 11)):
+            total = np.ones((len(integers), len(integers)))
+            for part in (integers[:, 1:57], integers[:, 57:]):
+                passes.add_gram(total, part, 4**norm_log2)
+            made.append(np.triu(total).tobytes())
     return made

@@ -3,11 +3,16 @@
    Every operation on a number is the one that numpy does, so the bits are the same (lattice.md, "Compiled passes").
    A block holds one column of the table after another: entry (i, j) at x[i * rows + j] is row j's in column i. */
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "products.h"
+
+#if FLT_EVAL_METHOD != 0
+#error "numbers would not be rounded to float64 after every operation"
+#endif
 
 /* So many rows are read side by side. */
 #define SIDE_BY_SIDE 8
@@ -104,7 +109,7 @@ EXPORTED FOR_EVERY_PROCESSOR void dpcov_round_rows_2(
     }
 }
 
-/* Some of the rows, `columns` of which are given. */
+/* At most so many of the rows, from the first on that is asked for. */
 INLINED struct rows part_of(struct rows rows, int64_t first, int64_t most)
 {
     const int64_t left = rows.count - first;
@@ -113,7 +118,7 @@ INLINED struct rows part_of(struct rows rows, int64_t first, int64_t most)
     return rows;
 }
 
-/* Copy numbers: for as few as these, memcpy takes longer. */
+/* Copy up to TILE numbers: memcpy takes longer for so few. */
 INLINED void copy(const double *from, double *restrict to, int64_t count)
 {
     for (; count >= SIDE_BY_SIDE; count -= SIDE_BY_SIDE, from += SIDE_BY_SIDE, to += SIDE_BY_SIDE)
@@ -160,7 +165,7 @@ EXPORTED FOR_EVERY_PROCESSOR void dpcov_map_rows_2(
     double *const tile = scratch + (-((uintptr_t)scratch / sizeof *scratch) & 7);
     double *const images = tile + TILE * columns;
 
-    for (int64_t first = 0; apply_map && first < count; first += TILE) {
+    for (int64_t first = 0; first < count; first += TILE) {
         const struct rows some = part_of(rows, first, TILE);
         int64_t own[TILE];
 

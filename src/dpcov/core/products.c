@@ -9,15 +9,16 @@
 #include "products.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-
-#if defined(__GNUC__) && defined(__x86_64__)
-#include <immintrin.h>
-
 /* Columns of which a cache holds a panel of rows, and a band of others beside them. */
 #define BAND 64
 #define PANEL 512
 /* The same of short integers. */
 #define SHORT_PANEL 1024
+
+/* On Windows, some compilers do not align what a function keeps as vectors need it. */
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(_WIN32)
+#include <immintrin.h>
+
 
 /* Bring one of so many parts of the rows to the cache, while there is other work to do. Inlined always: some compilers
    leave out calls of functions that do nothing else. */
@@ -56,11 +57,10 @@ static int lanes(void)
 
 /* Up to how many columns maps, Gram matrices and those of short integers take no longer than with a good BLAS
    (docs/scale.md); none where it was not measured. */
-EXPORTED void dpcov_most_columns_2(int64_t *most)
+static const int64_t *most_columns(void)
 {
-    const int64_t measured[][3] = {
-        {0, 0, 0}, {512, 32, MOST_COLUMNS}, {MOST_COLUMNS, MOST_COLUMNS, MOST_COLUMNS}};
-    memcpy(most, measured[lanes() / 4], sizeof *measured);
+    static const int64_t measured[][3] = {{0, 0, 0}, {512, 32, 4096}, {4096, 4096, 4096}};
+    return measured[lanes() / 4];
 }
 
 apply_map_function *dpcov_apply_map(void)
@@ -77,7 +77,7 @@ EXPORTED void dpcov_add_gram_2(double *total, const double *x, int64_t columns, 
         add_gram_4(total, x, columns, rows, stride);
 }
 
-/* The same of integer rows that are shorter than 2^12. There is room for SHORT_PANEL (columns + GROUP) + 32 short
+/* The same of integer rows that are no longer than 4095. There is room for SHORT_PANEL (columns + GROUP) + 32 short
    integers. */
 EXPORTED void dpcov_add_short_gram_2(double *total, const double *x, int64_t columns, int64_t rows, int64_t stride,
                                      int16_t *room)
@@ -92,9 +92,10 @@ EXPORTED void dpcov_add_short_gram_2(double *total, const double *x, int64_t col
 
 #else
 
-EXPORTED void dpcov_most_columns_2(int64_t *most)
+static const int64_t *most_columns(void)
 {
-    most[0] = most[1] = most[2] = 0;
+    static const int64_t none[3] = {0};
+    return none;
 }
 
 apply_map_function *dpcov_apply_map(void)
@@ -114,3 +115,11 @@ EXPORTED void dpcov_add_short_gram_2(double *total, const double *x, int64_t col
 }
 
 #endif
+
+/* What the caller has to know: the constants, and `most_columns`. */
+EXPORTED void dpcov_sizes_2(int64_t *sizes)
+{
+    const int64_t constants[] = {TILE, GROUP, SHORT_PANEL};
+    memcpy(sizes, constants, sizeof constants);
+    memcpy(sizes + 3, most_columns(), 3 * sizeof *sizes);
+}

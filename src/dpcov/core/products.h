@@ -6,7 +6,6 @@
 #define TILE 64
 /* Coordinates, or columns, whose sums are added up together. */
 #define GROUP 4
-#define MOST_COLUMNS 4096
 
 /* Rows in memory: `down` numbers from one to the next, `across` from a column to the next. */
 struct rows {
@@ -18,5 +17,5 @@ struct rows {
 typedef void apply_map_function(const double *coefficients, const int64_t *begin, const double *tile, double *images,
                                 int64_t columns, struct rows next);
 
-/* Return what applies a map fastest on this processor, or NULL. */
+/* Return what applies a map fastest on this processor; NULL where maps of no columns are compiled. */
 apply_map_function *dpcov_apply_map(void);

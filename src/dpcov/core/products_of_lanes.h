@@ -46,18 +46,24 @@ TARGET static void apply_map(const double *restrict coefficients, const int64_t 
     }
 }
 
-/* The products of GROUP columns from i on with BESIDE columns from k on, added up over rows. */
-TARGET static inline void add_products(double *restrict total, int64_t columns, const double *const *column,
-                                       int64_t i, int64_t k, int64_t rows)
+/* The products of GROUP columns from i on with BESIDE columns from k on, added up over rows. For columns beyond the
+   last, one that is there is read, and its products are left. */
+TARGET static inline void add_products(double *restrict total, const double *restrict x, int64_t columns,
+                                       int64_t stride, int64_t i, int64_t k, int64_t rows)
 {
+    const double *first[GROUP], *second[BESIDE];
+    for (int a = 0; a < GROUP; a++)
+        first[a] = x + (i + a < columns ? i + a : i) * stride;
+    for (int b = 0; b < BESIDE; b++)
+        second[b] = x + (k + b < columns ? k + b : k) * stride;
     vector sums[GROUP][BESIDE] = {{{0}}};
     int64_t row = 0;
     for (; row + LANES <= rows; row += LANES) {
         vector own[GROUP], other[BESIDE];
         for (int a = 0; a < GROUP; a++)
-            own[a] = *(const anywhere *)(column[i + a] + row);
+            own[a] = *(const anywhere *)(first[a] + row);
         for (int b = 0; b < BESIDE; b++)
-            other[b] = *(const anywhere *)(column[k + b] + row);
+            other[b] = *(const anywhere *)(second[b] + row);
         for (int a = 0; a < GROUP; a++)
             for (int b = 0; b < BESIDE; b++)
                 sums[a][b] += own[a] * other[b];
@@ -70,7 +76,7 @@ TARGET static inline void add_products(double *restrict total, int64_t columns, 
                 for (int lane = 0; lane < half; lane++)
                     parts[lane] += parts[lane + half];
             for (int64_t rest = row; rest < rows; rest++)
-                parts[0] += column[i + a][rest] * column[k + b][rest];
+                parts[0] += first[a][rest] * second[b][rest];
             if (i + a < columns && k + b <= i + a)
                 total[(k + b) * columns + i + a] += parts[0];
         }
@@ -81,23 +87,18 @@ TARGET static inline void add_products(double *restrict total, int64_t columns, 
 TARGET static void add_gram(double *restrict total, const double *restrict x, int64_t columns, int64_t rows,
                             int64_t stride)
 {
-    static const double zeros[PANEL] = {0};
-    const double *column[MOST_COLUMNS + GROUP];
-
     for (int64_t first = 0; first < rows; first += PANEL) {
         const int64_t count = rows - first < PANEL ? rows - first : PANEL;
-        for (int64_t i = 0; i < columns + GROUP; i++)
-            column[i] = i < columns ? x + i * stride + first : zeros;
         for (int64_t band = 0; band < columns; band += BAND)
             for (int64_t beside = 0; beside <= band; beside += BAND)
                 for (int64_t i = band; i < band + BAND && i < columns; i += GROUP)
                     for (int64_t k = beside; k < beside + BAND && k < i + GROUP && k < columns; k += BESIDE)
-                        add_products(total, columns, column, i, k, count);
+                        add_products(total, x + first, columns, stride, i, k, count);
     }
 }
 
 /* The same of short integers, SHORT_PANEL rows of a column one after another. A sum in 32 bits is one of
-   SHORT_PANEL / (2 LANES) rows at most: of 128, whose products are below 2^24 each. */
+   SHORT_PANEL / (2 LANES) rows at most: of 128, whose products are at most 4095^2 each. */
 TARGET static inline void add_short_products(double *restrict total, int64_t columns,
                                              const int16_t *restrict panel, int64_t i, int64_t k, int64_t rows)
 {
@@ -122,7 +123,7 @@ TARGET static inline void add_short_products(double *restrict total, int64_t col
         }
 }
 
-/* The same of rows that are shorter than 2^12: as short integers, which `panel` has room for. */
+/* The same of rows that are no longer than 4095: as short integers, which `panel` has room for. */
 TARGET static void add_short_gram(double *restrict total, const double *restrict x, int64_t columns, int64_t rows,
                                   int64_t stride, int16_t *restrict panel)
 {
