@@ -166,7 +166,7 @@ def _answers_of_the_default(name: str, program: Program) -> tuple[Case]:
 _METHODS: dict[str, tuple[Case, ...]] = {
     "method whitening": (
         Case("whitening", released("whitening"), MANY_ROWS, swapped(MANY_ROWS, [0, 1]), GDP,
-             METHOD_RUNS * 3 // 2, COMMON, "one of 200 rows turned"),
+             METHOD_RUNS * 3 // 2, COMMON, "one of 200 rows turned", mutant_runs=4 * METHOD_RUNS),
         Case("whitening, outlier", released("whitening"), swapped(MANY_ROWS, [FAR, 0]),
              swapped(MANY_ROWS, [0, 0]), GDP, METHOD_RUNS // 2, _SEEDED),
         Case("whitening, all answers",
