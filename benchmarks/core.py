@@ -111,8 +111,9 @@ def scan_ratios(n_columns: int, n_rows: int, repeats: int = 7) -> dict[str, dict
         with mock.patch.object(lattice, "fastest_passes", NumpyPasses):
             by_numpy.append(seconds(partial(one.scan, tasks["gram"]), time.thread_time))
         wall.append(seconds(lambda: one.scan(tasks["gram"])))
-        plain_double.append(seconds(lambda: table.T @ table))
         double.append(seconds(lambda: two.scan(tasks["gram"])))
+        # Last: threads of BLAS keep a core busy for a while after it.
+        plain_double.append(seconds(lambda: table.T @ table))
     found = {
         name: {"one thread": _median_ratio(times, plain), "one thread, best": min(times) / min(plain)}
         for name, times in {**single, "gram, numpy alone": by_numpy}.items()

@@ -9,16 +9,15 @@
 #include "products.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-/* Columns of which a cache holds a panel of rows, and a band of others beside them. */
+/* A cache holds so many columns of so many rows, and as many columns beside them... */
 #define BAND 64
 #define PANEL 512
-/* The same of short integers. */
+/* ... and so many rows of short integers. */
 #define SHORT_PANEL 1024
 
 /* On Windows, some compilers do not align what a function keeps as vectors need it. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(_WIN32)
 #include <immintrin.h>
-
 
 /* Bring one of so many parts of the rows to the cache, while there is other work to do. Inlined always: some compilers
    leave out calls of functions that do nothing else. */
