@@ -416,6 +416,7 @@ def test_whole_scans_have_the_same_total(
     lattice_map = integer_map(rng.normal(size=(d, d)), np.geomspace(1, 1e3, d), centres)
     queries: list[Query[object]] = [
         Gram(Clipping(lattice_map, 1.0, rule), 1, ""),
+        Gram(Clipping(lattice_map, 1.0, rule), 1, "", coarse=True),
         NormHistogram(lattice_map, wide_grid(), 1, ""),
     ]
     size = Table.of_size(len(table), d, constant=constant, in_memory=True)
