@@ -127,7 +127,8 @@ TARGET static inline void add_short_products(double *restrict total, int64_t col
 TARGET static void add_short_gram(double *restrict total, const double *restrict x, int64_t columns, int64_t rows,
                                   int64_t stride, int16_t *restrict panel)
 {
-    memset(panel, 0, (size_t)(SHORT_PANEL * (columns + GROUP)) * sizeof *panel);
+    /* Products with columns beyond the last are left. */
+    memset(panel + columns * SHORT_PANEL, 0, GROUP * SHORT_PANEL * sizeof *panel);
     for (int64_t first = 0; first < rows; first += SHORT_PANEL) {
         const int64_t count = rows - first < SHORT_PANEL ? rows - first : SHORT_PANEL;
         const int64_t padded = (count + 4 * LANES - 1) / (4 * LANES) * (4 * LANES);
