@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -64,7 +65,9 @@ def check_command(folder: Path, words: list[str]) -> int:
     if done.exit_code:
         assert done.stderr.strip() or done.stdout.strip(), words
         # A release in which nothing is usable was paid for, and is kept.
-        kept = {"made.dpcov", "made.html"} if "nothing in this release" in done.stderr else set()
+        asked = [Path(word) for option, word in pairwise(words) if option == "-o"]
+        kept = {name for path in asked for name in (path.name, path.with_suffix(".html").name)}
+        kept = kept if "nothing in this release" in done.stderr else set()
         assert not {name for name in made - kept if not name.startswith("budget.db")}, words
         assert charged == 0 or "harged" in done.stderr, words
     return done.exit_code

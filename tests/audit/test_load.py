@@ -60,7 +60,8 @@ def in_process(code: str, memory: int | None = None) -> tuple[int, str, float, f
         text=True, timeout=600, check=False,
     )  # fmt: skip
     words = (done.stdout + done.stderr).strip().splitlines() or [""]
-    peak = float(words[-1].split()[-1]) if done.returncode == 0 else float("nan")
+    # Warnings may follow on the other stream.
+    peak = float(done.stdout.split()[-1]) if done.returncode == 0 else float("nan")
     return done.returncode, words[-1], time.perf_counter() - started, peak
 
 

@@ -98,4 +98,6 @@ def test_scikit_learn_with_seeded_noise(estimator: Any, check: Any) -> None:
 @pytest.mark.audit
 @parametrize_with_checks([kind(rho=BUDGET) for kind in KINDS])  # type: ignore[untyped-decorator]
 def test_scikit_learn_with_true_noise(estimator: Any, check: Any) -> None:
-    run(estimator, check)
+    # Whether noise lets a check pass that must fail for every seed is up to the noise.
+    if check.func.__name__ not in expected_to_fail(estimator):
+        check(estimator)

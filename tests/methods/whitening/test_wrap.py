@@ -111,8 +111,8 @@ def test_intervals_of_a_heavy_column_hold() -> None:
             held, blind = (held + inside, blind) if losses else (held, blind + inside)
     # If intervals hold 93% or more, fewer than 25 of 40 happen once in 10^9.
     assert held >= 25
-    # Without the laws of what was lost they do not.
-    assert blind < 25
+    # Without the laws of what was lost they do not: at 93%, fewer than 30 happen once in 10,000.
+    assert blind < 30
 
 
 def test_light_tables_are_clipped_in_a_ball() -> None:
