@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint docs bench world scale arena rivals audit clean
 
-$(VENV)/.ready: pyproject.toml hatch_build.py src/dpcov/core/passes.c
+$(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard src/dpcov/core/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
