@@ -146,7 +146,7 @@ class Run:
     def gram(
         self, forms: Matrix, radius: float, share: float, purpose: str, *, rule: Rule, every: int = 1
     ) -> NoisyGram:
-        """Ask for the Gram matrix of the rows after `forms`, kept within a radius, as it steers."""
+        """Ask for the Gram matrix of the rows after `forms`, kept within a radius; for steering only."""
         return self.curator.ask(self.gram_query(forms, radius, share, purpose, rule=rule, every=every))
 
     def gram_query(
